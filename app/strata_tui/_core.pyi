@@ -1,0 +1,147 @@
+"""The native engine, as Python sees it. Only engine.py and gguf_file.py import it."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+class Error(Exception): ...
+
+class ModelFile:
+    def __init__(self, path: str) -> None: ...
+    path: str
+    name: str
+    version: int
+    alignment: int
+    size_bytes: int
+    def metadata(self) -> dict[str, Any]: ...
+    def keys(self) -> list[str]: ...
+    def array(self, key: str) -> Any: ...
+    def array_length(self, key: str) -> int: ...
+    def tensors(self) -> list[tuple[str, str, int, tuple[int, ...], int, int]]: ...
+
+class DeviceSpec:
+    """One stage's device: kind "cpu", `threads` worker threads, pinned to `cores` where that is not empty."""
+
+    kind: str
+    threads: int
+    cores: list[int]
+    def __init__(self, kind: str = "cpu", threads: int = 1, cores: list[int] = ...) -> None: ...
+
+class EngineOptions:
+    """What is fixed at load."""
+
+    split: list[int]  # first layer of each later stage
+    devices: list[DeviceSpec]  # one a stage: len(split) + 1
+    context: int
+    kv_type: str  # "f32" | "f16"
+    chunk: int  # prefill rows
+    pipeline_max: int  # windows in flight allocated
+    isa: str  # "" = best
+    events: bool  # record events (tracing)
+    event_capacity: int  # events kept a ring between two drains
+    def __init__(self) -> None: ...
+
+class StageInfo:
+    index: int
+    device: str  # "cpu 1 thread, core 0"
+    first_layer: int
+    last_layer: int
+    layers: list[str]  # "attention" | "gdn"
+    weight_bytes: int
+    kv_bytes: int
+    state_bytes: int
+    buffer_bytes: int
+    isa: str
+    numerics: str
+
+class Switches:
+    """Asked-for values, live; each takes effect at the next verdict. Setting an impossible value raises Error."""
+
+    overlap: bool
+    pipeline_windows: int
+    draft: str  # "mtp" | "lookup" | "none" | "replay:Q"
+    draft_max: int
+    draft_min_p: float
+    theta: float
+    short_read: int
+    rate: float  # tokens per second; 0 = no cap
+    paused: bool
+    def step(self) -> None: ...  # while paused: let one window through
+    def in_force(self) -> dict[str, Any]: ...  # what the running request goes by; same keys
+    def notices(self) -> list[str]: ...  # one line for each switch that was asked for and can't apply; drained
+
+class Sampling:
+    """temperature 0 = greedy; top_k 0, top_p 1, min_p 0, repeat_penalty 1 = off."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repeat_penalty: float
+    seed: int
+    def __init__(
+        self,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repeat_penalty: float = 1.0,
+        seed: int = 0,
+    ) -> None: ...
+
+class Engine:
+    def __init__(self, model: ModelFile, options: EngineOptions) -> None: ...
+    stages: list[StageInfo]
+    n_layers: int
+    n_vocab: int
+    n_embd: int
+    context: int
+    has_draft_layer: bool
+    recurrent: bool
+    switches: Switches
+    draft_bytes: int
+    def session(self) -> Session: ...
+    def drain_events(self) -> npt.NDArray[np.void]:
+        """Events since the last call, in the order of their start within each producer; dtype EVENT_DTYPE."""
+    dropped_events: int
+    tracing: bool  # may be flipped at any time
+    def eval(self, tokens: list[int]) -> dict[str, npt.NDArray[np.float32]]:
+        """{"logits": [n, vocab], "hidden": [n, embd], "nextn_logits": [n-1, vocab] (only with a draft layer)}."""
+    def measure_read_bandwidth(self, threads: int) -> float: ...  # GB/s
+    def inject_error(self, stage: int, window: int) -> None: ...  # tests: that stage's program of that window (0: next) fails
+    def close(self) -> None: ...  # idempotent; cancels, joins every thread
+
+class Session:
+    def start(self, tokens: list[int], max_tokens: int, sampling: Sampling, end_tokens: list[int]) -> None:
+        """Begin a request on the control thread; `tokens` is the whole prompt, the part already read is not read again.
+        max_tokens 0 = up to the context. end_tokens empty = never stop by token (--ignore-eos)."""
+    def read(self) -> list[int]: ...  # tokens emitted since the last call; never blocks
+    def wait(self, timeout_s: float) -> bool: ...  # until tokens or the end are there; releases the GIL
+    def cancel(self) -> None: ...  # at the next verdict; finish "cancel"
+    finish: str  # "" while running, else "stop" | "length" | "context" | "cancel" | "error"
+    error: str  # one line when finish is "error"
+    running: bool
+    position: int  # rows consumed
+    tokens: list[int]  # prompt and text so far, the last emitted token included
+    def stats(self) -> dict[str, Any]:
+        """Counters of this request: prompt_tokens, cached_tokens, generated, windows, windows_overlapped, prompt_windows,
+        drafted, accepted, accepted_per_position [list: windows whose first k drafts were accepted, k = 1..],
+        drafted_per_position [list: windows that had a k-th draft], prefill_rows, prefill_ns, first_token_ns (since start),
+        begin_ns, end_ns, decode_ns (first token to last), window_ns (sum over decode windows), throttled_ns,
+        drafting_stopped (bool: a head that accepted nothing)."""
+    def fingerprint(self) -> dict[str, Any]: ...  # state up to the length, per layer (check)
+
+def event_dtype() -> np.dtype[np.void]:
+    """start_ns u8, dur_ns u8, window u4, kind u1, stage u1, rows u2, a i4, b i4: 32 bytes (core_ext/trace/event.h)."""
+
+EVENT_KINDS: dict[str, int]  # "run": 1, "wait_ready": 2, ..
+DRAFT_LANE: int
+HOST_LANE: int
+FINISHES: list[str]
+FATES: list[str]
+SWITCHES: list[str]
+
+def steady_ns() -> int: ...  # the events' clock
+def cpu_info() -> dict[str, Any]:
+    """{"cores": [ids this process may use], "numa": {node: [cores]}, "model": str, "isas": [..], "best": str}."""
