@@ -1,0 +1,18 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace strata {
+
+/// Cores that this process may use, ascending. Never empty.
+std::vector<int> usable_cores();
+/// Cores by NUMA node; empty where the system does not tell.
+std::map<int, std::vector<int>> numa_nodes();
+/// The processor's name, or "".
+std::string cpu_model();
+/// Pins the calling thread. False where the system can't or refuses.
+bool pin_thread(const std::vector<int>& cores);
+
+}  // namespace strata
