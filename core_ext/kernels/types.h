@@ -22,6 +22,10 @@ struct TypeInfo {
 const TypeInfo* type_info(uint32_t ggml_type);
 inline const TypeInfo& type_info(Type type) { return *type_info(static_cast<uint32_t>(type)); }
 
+/// The same for any type of gguf 0.19, also of those without kernels (its `type` may be none of the enumerators);
+/// nullptr for an unknown number.
+const TypeInfo* storage_info(uint32_t ggml_type);
+
 /// The ggml name of any type of gguf 0.19, also of those without kernels; nullptr for an unknown number.
 const char* type_name(uint32_t ggml_type);
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "kernels/cpu/kernels.h"
 
 namespace strata {
@@ -17,11 +18,11 @@ namespace strata {
 /// One tensor of a file: checked to lie within it, its row length a multiple of its type's block.
 struct Tensor {
     std::string name;
-    uint32_t type = 0;            // ggml number; kernels may not exist for it (type_info)
-    std::vector<int64_t> shape;   // ggml order: shape[0] is the contiguous row length
+    uint32_t type = 0;           // ggml number; kernels may not exist for it (type_info)
+    std::vector<int64_t> shape;  // ggml order: shape[0] is the contiguous row length
     const uint8_t* data = nullptr;
     uint64_t size_bytes = 0;
-    uint64_t offset = 0;          // from the start of the file
+    uint64_t offset = 0;  // from the start of the file
 };
 
 /// A metadata array, left in the file: elements are decoded when asked for.
@@ -32,16 +33,21 @@ struct GgufArray {
     uint64_t size_bytes = 0;
 };
 
+/// GGUF value type numbers.
+enum class GgufType : uint32_t { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 };
+/// "uint32", "string" ..; "unknown" beyond the enumerators.
+const char* gguf_type_name(uint32_t value_type);
+
 using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string_view, GgufArray>;
 
-/// A GGUF file (versions 2 and 3, little-endian), mapped read-only. Every count, offset, size, type and string is
-/// checked before use; what is wrong throws Error("[gguf] NAME: ..."). The views live as long as the object.
+/// A GGUF file (versions 2 and 3, little-endian), mapped read-only. Every count, offset, size, type and
+/// string is checked before use; what is wrong throws Error("[gguf] NAME: ..."). The views live as long as
+/// the object.
 class GgufFile {
   public:
     static std::shared_ptr<const GgufFile> open(const std::string& path);
     /// The same over bytes in memory (tests, fuzzing); `bytes` must outlive the object.
     static std::shared_ptr<const GgufFile> parse(std::span<const uint8_t> bytes, const std::string& name);
-    ~GgufFile();
 
     const std::string& name() const { return name_; }  // the file's name without its folder, for messages
     const std::string& path() const { return path_; }
@@ -52,29 +58,43 @@ class GgufFile {
     const std::vector<std::string_view>& keys() const { return keys_; }  // in the file's order
     const GgufValue* find(std::string_view key) const;                   // nullptr if absent
 
-    /// Typed reads. A missing required key, a wrong type or a value out of [low, high] throws, naming key, expected and came.
+    /// Typed reads. A missing required key, a wrong type or a value out of [low, high] throws, naming key,
+    /// expected and came.
     std::string_view text(std::string_view key) const;
     int64_t integer(std::string_view key, int64_t low, int64_t high) const;
     int64_t integer_or(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
     double number_or(std::string_view key, double fallback) const;  // finite
+    /// The strings of an array as views of the file; any bytes. Throws if the key is absent or holds
+    /// something else.
+    std::vector<std::string_view> texts(std::string_view key) const;
     /// Integers of an array, or a lone integer as an array of one; empty if absent. Throws beyond max_count.
     std::vector<int64_t> integers(std::string_view key, uint64_t max_count) const;
 
     const std::vector<Tensor>& tensors() const { return tensors_; }
     const Tensor* tensor(std::string_view name) const;  // nullptr if absent
-    /// A weight [n_out, n_in] (a vector has n_out 1) whose shape and type have been checked; throws otherwise. For
-    /// `optional`, an absent tensor gives an empty Weight.
+    /// A weight [n_out, n_in] (a vector has n_out 1) whose shape and type have been checked; throws
+    /// otherwise. For `optional`, an absent tensor gives an empty Weight.
     cpu::Weight weight(std::string_view name, int64_t n_in, int64_t n_out, bool optional = false) const;
-    /// A vector of n values as float32 (F32, F16, BF16 or any type with kernels, dequantised); empty if optional and absent.
+    /// A vector of n values as float32 (F32, F16, BF16 or any type with kernels, dequantised); empty if
+    /// optional and absent.
     std::vector<float> vector(std::string_view name, int64_t n, bool optional = false) const;
+    /// The same for a small matrix, as [n_rows, n_in] (shape [n_in, n_rows] in the file).
+    std::vector<float> matrix(std::string_view name, int64_t n_in, int64_t n_rows,
+                              bool optional = false) const;
+    /// One line for an error: "[gguf] NAME: what".
+    [[noreturn]] void fail(const std::string& what) const;
 
   private:
     GgufFile() = default;
     void read_all();
+    void check_metadata();
+    void read_tensor(class GgufReader& in);
+    void place_tensors(uint64_t data_start);
+    const Tensor* checked(std::string_view name, int64_t n_in, int64_t n_rows, bool optional) const;
 
     std::string name_, path_;
     std::span<const uint8_t> bytes_;
-    void* mapping_ = nullptr;
+    MappedFile mapping_;  // none after parse()
     uint32_t version_ = 0;
     uint64_t alignment_ = 32;
     std::vector<std::string_view> keys_;
