@@ -1,0 +1,1 @@
+"""From events to what a screen, a summary or a comparison shows: numpy only, no faces."""

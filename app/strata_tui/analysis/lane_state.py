@@ -1,0 +1,38 @@
+"""What a stage is doing at an instant: the words that lanes, legends and shares have in common."""
+
+from enum import IntEnum
+
+
+class LaneState(IntEnum):
+    """States of a lane, in rising order of precedence.
+
+    Where spans of a lane lie over one another, an instant belongs to the highest state: a stage that runs
+    a window while the host prepares the next one for it is running. IDLE is what no span covers.
+    """
+
+    IDLE = 0
+    PAUSED = 1  # held by the user
+    THROTTLED = 2  # held back by --rate
+    IN_FLIGHT = 3  # launched; its program has not reported back yet
+    HOST = 4  # the host stages, launches or syncs on this stage's behalf
+    VERDICT = 5  # host lane only: the host compares drafts and picks
+    WAIT = 6  # the program waits for the hand-off of the stage before it
+    COMMIT = 7  # commit, undo or snapshot of recurrent state
+    DRAFT = 8  # draft lane only: a step of the draft chain
+    PREFILL = 9  # a chunk of the prompt
+    RUN_EVEN = 10  # a window with an even id
+    RUN_ODD = 11  # a window with an odd id: neighbours are told apart
+
+
+N_STATES = len(LaneState)
+
+SHARE_COLUMNS: tuple[tuple[str, tuple[LaneState, ...]], ...] = (
+    ("run", (LaneState.RUN_EVEN, LaneState.RUN_ODD, LaneState.DRAFT)),
+    ("read", (LaneState.PREFILL,)),
+    ("commit", (LaneState.COMMIT,)),
+    ("wait", (LaneState.WAIT,)),
+    ("host", (LaneState.HOST, LaneState.VERDICT)),
+    ("held", (LaneState.THROTTLED, LaneState.PAUSED)),
+    ("idle", (LaneState.IDLE, LaneState.IN_FLIGHT)),
+)
+"""How states are summed for a table of shares: every state is in exactly one column."""

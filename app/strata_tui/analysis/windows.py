@@ -1,0 +1,139 @@
+"""The windows of a session: what each drafted, what was accepted, when it began and ended."""
+
+import numpy as np
+import numpy.typing as npt
+from strata_tui.analysis.events import EventArray, Fate, Kind
+from strata_tui.analysis.spans import Ring
+
+MAX_DRAFTS = 7
+
+WINDOW_DTYPE: np.dtype[np.void] = np.dtype(
+    [
+        ("id", "<u4"),
+        ("request", "<u4"),
+        ("position", "<i4"),  # of row 0
+        ("rows", "<u2"),  # T
+        ("fate", "u1"),  # Fate
+        ("accepted", "<i2"),  # -1 before the verdict
+        ("emitted", "<i2"),  # tokens it yielded
+        ("start_ns", "<i8"),  # when it was built
+        ("end_ns", "<i8"),  # end of its verdict, 0 before
+        (
+            "busy_ns",
+            "<i8",
+        ),  # verdict to verdict less what was held back (throttle, pause); 0 before the verdict
+        ("drafts", "<i4", (MAX_DRAFTS,)),  # token ids of rows 1.., -1 = none
+        ("probabilities", "<f4", (MAX_DRAFTS,)),
+    ],
+    align=True,
+)
+WindowArray = npt.NDArray[np.void]
+
+_END_OF = {
+    Kind.GUESS_ROLLED_BACK: Fate.ROLLED_BACK,
+    Kind.GUESS_GATED: Fate.GATED,
+    Kind.GUESS_LATE: Fate.GATED,
+    Kind.GUESS_KEPT: Fate.KEPT_AFTER_FRESH,
+}
+
+
+class WindowLog:
+    """The last windows, newest last, filled in as events come; ids only rise, so a window is found by search.
+
+    The counters cover every window since the last `clear_counters`, whatever the log has let go.
+    """
+
+    def __init__(self, capacity: int = 1 << 16) -> None:
+        self._ring = Ring(WINDOW_DTYPE, capacity)
+        self._last_verdict_ns = 0  # end of the verdict before, 0 at the start of a request
+        self._held_ns = 0  # held back since that verdict
+        self.clear_counters()
+
+    def clear_counters(self) -> None:
+        """Begin to count anew."""
+        self.decoded = self.drafted = self.accepted = self.emitted = self.overlapped = 0
+        self.busy_ns = 0
+        self.had_draft = np.zeros(MAX_DRAFTS, np.int64)  # windows that had a k-th draft, k = 1..
+        self.hit_draft = np.zeros(MAX_DRAFTS, np.int64)  # windows whose first k drafts were accepted
+
+    @property
+    def rows(self) -> WindowArray:
+        """What is kept, oldest first; dies with the next `take`."""
+        return self._ring.rows
+
+    def take(self, events: EventArray, request: int) -> None:
+        """Account for the events of one request; in any order within a producer's lag, O(events)."""
+        kind = events["kind"]
+        built = events[kind == Kind.WINDOW]
+        if len(built):
+            self._ring.append(_new_rows(built, request))
+        drafts = events[kind == Kind.DRAFT_TOKEN]
+        if len(drafts):
+            at, known = self._find(drafts["window"])
+            k = drafts["rows"].astype(np.int64) - 1
+            ok = known & (k >= 0) & (k < MAX_DRAFTS)
+            self.rows["drafts"][at[ok], k[ok]] = drafts["a"][ok]
+            self.rows["probabilities"][at[ok], k[ok]] = drafts["b"][ok] / 1e6
+        for guess, fate in _END_OF.items():
+            met = events[kind == guess]
+            if len(met):
+                at, known = self._find(met["window"])
+                self.rows["fate"][at[known]] = fate
+        self.overlapped += int(np.count_nonzero((kind == Kind.LAUNCH) & (events["a"] == 1)))
+        self._close(events[(kind == Kind.VERDICT) & (events["b"] > 0)], events)
+
+    def begin_request(self) -> None:
+        """The next window has no verdict before it to be timed from."""
+        self._last_verdict_ns = self._held_ns = 0
+
+    def _find(self, ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        kept = self.rows["id"]
+        at = np.searchsorted(kept, ids)
+        known = at < len(kept)
+        known[known] = kept[at[known]] == ids[known]
+        return at, known
+
+    def _close(self, verdicts: EventArray, events: EventArray) -> None:
+        held = events[(events["kind"] == Kind.THROTTLE) | (events["kind"] == Kind.PAUSED)]
+        held_by = np.concatenate([[0], np.cumsum(held["dur_ns"].astype(np.int64))])
+        if not len(verdicts):
+            self._held_ns += int(held_by[-1])
+            return
+        end = (verdicts["start_ns"] + verdicts["dur_ns"]).astype(np.int64)
+        held_end = (held["start_ns"] + held["dur_ns"]).astype(np.int64)
+        held_until = self._held_ns + held_by[np.searchsorted(held_end, end, side="right")]
+        at, known = self._find(verdicts["window"])
+        first = self._last_verdict_ns
+        if not first:
+            first = int(self.rows["start_ns"][at[0]]) if known[0] else int(verdicts["start_ns"][0])
+        since = np.diff(end, prepend=first) - np.diff(held_until, prepend=0)
+        self._last_verdict_ns = int(end[-1])
+        self._held_ns += int(held_by[-1]) - int(held_until[-1])
+
+        kept = at[known]
+        self.rows["accepted"][kept] = verdicts["a"][known]
+        self.rows["emitted"][kept] = verdicts["b"][known]
+        self.rows["end_ns"][kept] = end[known]
+        self.rows["busy_ns"][kept] = since[known]
+        n_drafts = verdicts["rows"].astype(np.int64) - 1
+        self.decoded += len(verdicts)
+        self.drafted += int(n_drafts.sum())
+        self.accepted += int(verdicts["a"].sum())
+        self.emitted += int(verdicts["b"].sum())
+        self.busy_ns += int(since.sum())
+        depth = np.arange(1, MAX_DRAFTS + 1)
+        self.had_draft += (n_drafts[:, None] >= depth).sum(axis=0)
+        self.hit_draft += (verdicts["a"][:, None] >= depth).sum(axis=0)
+
+
+def _new_rows(built: EventArray, request: int) -> WindowArray:
+    rows = np.zeros(len(built), WINDOW_DTYPE)
+    rows["id"] = built["window"]
+    rows["request"] = request
+    rows["position"] = built["a"]
+    rows["rows"] = built["rows"]
+    rows["fate"] = built["b"]
+    rows["accepted"] = -1
+    rows["start_ns"] = built["start_ns"]
+    rows["drafts"] = -1
+    return rows[np.argsort(rows["id"], kind="stable")]
