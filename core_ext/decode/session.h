@@ -1,0 +1,173 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "decode/conductor.h"
+#include "decode/lookup.h"
+#include "decode/switches.h"
+
+namespace strata {
+
+struct Request {
+    std::vector<int32_t> tokens;  // the whole prompt
+    int max_tokens = 0;           // 0: as many as the context holds
+    Sampling sampling;
+    std::vector<int32_t> end_tokens;
+    std::vector<int32_t> replay;  // `replay` drafts: what a plain run of the same request wrote
+};
+
+/// Counters of one request.
+struct RequestStats {
+    int prompt_tokens = 0, cached_tokens = 0, generated = 0;
+    int windows = 0, windows_overlapped = 0, prompt_windows = 0, chunks = 0;
+    int drafted = 0, accepted = 0;
+    std::array<int, MAX_WINDOW_ROWS> drafted_at{}, accepted_at{};  // by draft position, from 1
+    int prefill_rows = 0;
+    uint64_t prefill_ns = 0;     // prompt rows read
+    uint64_t begin_ns = 0, end_ns = 0, first_token_ns = 0, last_token_ns = 0;
+    uint64_t window_ns = 0;      // verdict to verdict, less what was held
+    uint64_t held_ns = 0;        // by a rate cap or a pause
+    bool drafting_stopped = false;
+};
+
+/// What the engine's thread-safe parts say to anyone who asks, beside the switches.
+class Notices {
+  public:
+    void add(std::string line) {
+        std::lock_guard lock(mutex_);
+        lines_.push_back(std::move(line));
+    }
+    std::vector<std::string> take() {
+        std::lock_guard lock(mutex_);
+        return std::exchange(lines_, {});
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+};
+
+/// What a session needs of the engine that it runs on.
+struct SessionParts {
+    const Architecture* model = nullptr;
+    Split* split = nullptr;
+    Switches* switches = nullptr;
+    Notices* notices = nullptr;
+    EventLane* events = nullptr;
+    Word* done = nullptr;
+    int context = 0;
+    int chunk = 0;
+    int n_slots = 2;
+    int n_states = 2;
+};
+
+/// One line of tokens (state + position), decoded by one control thread, request after request.
+class Session {
+  public:
+    explicit Session(const SessionParts& parts);
+    ~Session();
+    /// Cancels and waits for the control thread; from then on the engine may go. What was read stays readable.
+    void close();
+
+    /// Begins a request. Throws Error on bad input, or while one runs.
+    void start(Request request);
+    void cancel();
+
+    /// Tokens emitted since the last call (one caller).
+    std::vector<int32_t> read();
+    /// Until tokens are there to read or the request has ended. False after `seconds`.
+    bool wait(double seconds);
+
+    Finish finish() const { return finish_.load(std::memory_order_acquire); }
+    std::string error() const;
+    int position() const;
+    std::vector<int32_t> tokens() const;
+    RequestStats stats() const;
+    SwitchValues in_force() const;
+    /// By layer, and the draft layer's cells last where there is one. Not while a request runs.
+    std::vector<uint64_t> fingerprint() const;
+
+  private:
+    void serve();
+    void run(const Request& request);
+
+    // The story of a request, in order.
+    void begin(const Request& request);
+    bool prefill();   // false: cancelled
+    Finish decode();
+    void end(Finish finish);
+
+    // One turn of decoding.
+    Finish before_window();
+    bool drafts_ready() const;
+    void build_window();
+    Finish verdict();
+
+    int shared_prefix(const std::vector<int32_t>& prompt) const;
+    void read_chunks(int length);
+    void read_prompt_windows(int length);
+    void note_read(int rows);
+    void hold();
+    enum class Held : uint8_t { no, pause, rate };
+    Held held(uint64_t now) const;
+    void latch();
+    void record_toggles(const SwitchValues& before);
+    void order_drafts();
+    int take_drafts(Window& window);
+    int replay_drafts(Window& window, int most) const;
+    void emit(std::span<const int32_t> tokens);
+    void count_verdict(const Window& window, int accepted, int counted, uint64_t now);
+    bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+    HandOffMode mode() const { return in_force_.overlap ? HandOffMode::overlapped : HandOffMode::serial; }
+    void publish_stats();
+
+    const SessionParts p_;
+    Conductor conductor_;
+    TokenLine line_;
+    Lookup lookup_;
+
+    // The control thread's, during a request.
+    const Request* request_ = nullptr;
+    SwitchValues in_force_;
+    SwitchValues last_asked_;
+    uint32_t draft_asked_ = 0;
+    int consumed_ = 0;         // rows that the state holds: line_[consumed_] is the next row 0
+    int prompt_length_ = 0;
+    int shared_ = 0;           // of the prompt, held already
+    int wanted_ = 0;           // tokens still wanted
+    bool drafting_stopped_ = false;
+    bool chain_ordered_ = false;
+    int most_rows_ = 1;        // of the next window
+    uint32_t request_number_ = 0;
+    uint64_t window_begin_ns_ = 0;
+    uint64_t rate_begin_ns_ = 0;  // tokens are capped from here on
+    int rate_begin_tokens_ = 0;
+    uint32_t steps_used_ = 0;
+    RequestStats counting_;
+
+    // Shared. written_: tokens of the line that a reader may see (release after the write, acquire before the read).
+    std::atomic<int> written_{0};
+    std::atomic<int> read_from_{0};
+    std::atomic<Finish> finish_{Finish::cancel};
+    std::atomic<bool> cancelled_{false};
+    std::atomic<bool> closing_{false};
+    Word progress_;           // raised with every verdict and at the end
+    uint64_t progress_seen_ = 0;
+    mutable std::mutex life_;   // start, cancel, close and whatever touches the engine from outside
+    bool closed_ = false;       // guarded by life_
+    mutable std::mutex mutex_;  // guards what follows; held for copies only
+    RequestStats stats_;
+    SwitchValues shown_in_force_;
+    std::string error_;
+    Request next_request_;
+    std::atomic<bool> broken_{false};  // after an error: a new session is needed
+    Word requests_;
+    std::thread control_;  // last
+};
+
+}  // namespace strata

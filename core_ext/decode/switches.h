@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace strata {
+
+enum class DraftSource : uint8_t { none, mtp, lookup, replay };
+
+/// The switches as a request goes by them: latched at a verdict, so that no window sees two values.
+struct SwitchValues {
+    bool overlap = false;
+    int pipeline_windows = 0;
+    DraftSource draft = DraftSource::mtp;
+    float replay_quality = 1;  // share of replayed drafts that are right
+    int draft_max = 4;
+    float draft_min_p = 0;
+    float theta = 0.20f;
+    int short_read = 64;
+    float rate = 0;  // tokens per second; 0: no cap
+
+    bool operator==(const SwitchValues&) const = default;
+};
+
+/// The switches as asked for, by any thread at any time. Each is a value of its own: no order between them is promised,
+/// and none orders other data, so every access is relaxed.
+class Switches {
+  public:
+    std::atomic<bool> overlap{false};
+    std::atomic<int> pipeline_windows{0};
+    std::atomic<DraftSource> draft{DraftSource::mtp};
+    std::atomic<float> replay_quality{1};
+    std::atomic<uint32_t> draft_asked{0};  // counts assignments: asking again starts a stopped drafter
+    std::atomic<int> draft_max{4};
+    std::atomic<float> draft_min_p{0};
+    std::atomic<float> theta{0.20f};
+    std::atomic<int> short_read{64};
+    std::atomic<float> rate{0};
+    std::atomic<bool> paused{false};
+    std::atomic<uint32_t> steps{0};  // windows let through while paused
+
+    SwitchValues values() const {
+        constexpr auto relaxed = std::memory_order_relaxed;
+        return {overlap.load(relaxed),        pipeline_windows.load(relaxed), draft.load(relaxed),
+                replay_quality.load(relaxed), draft_max.load(relaxed),        draft_min_p.load(relaxed),
+                theta.load(relaxed),          short_read.load(relaxed),       rate.load(relaxed)};
+    }
+};
+
+}  // namespace strata

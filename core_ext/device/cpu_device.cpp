@@ -1,0 +1,71 @@
+#include "device/cpu_device.h"
+
+#include <exception>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/error.h"
+
+namespace strata {
+
+std::string CpuSpec::label() const {
+    std::string text = "cpu " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    for (size_t i = 0; i < cores.size(); ++i)
+        text += (i ? "+" : cores.size() == 1 ? ", core " : ", cores ") + std::to_string(cores[i]);
+    return text;
+}
+
+CpuDevice::CpuDevice(const CpuSpec& spec, Word& done) : label_(spec.label()), done_(done) {
+    worker_ = std::thread([this, spec] { serve(spec); });
+}
+
+CpuDevice::~CpuDevice() {
+    stop_.store(true, std::memory_order_release);
+    submitted_.increment();  // one past the last program: the worker sees stop_ there
+    worker_.join();
+}
+
+Ticket CpuDevice::submit(Program& program) {
+    const Ticket ticket = submitted_.value() + 1;
+    if (ticket > finished() + QUEUE) bug("[device] more programs queued than a schedule can have in flight");
+    queue_[ticket % QUEUE] = static_cast<CpuProgram*>(&program);
+    submitted_.raise(ticket);
+    return ticket;
+}
+
+void CpuDevice::serve(const CpuSpec& spec) {
+    if (!pin_thread(spec.cores)) pinned_.store(false, std::memory_order_release);
+    Team team(spec.threads, spec.cores);
+    for (Ticket next = 1;; ++next) {
+        while (!submitted_.wait_ge(next, WAIT_BOUND_NS)) {
+        }
+        if (stop_.load(std::memory_order_acquire) && submitted_.value() == next) return;
+        try {
+            queue_[next % QUEUE]->run(team);
+        } catch (const std::exception& error) {
+            keep_failure(error.what());
+        }
+        ended_ns_[next % QUEUE].store(now_ns(), std::memory_order_relaxed);
+        finished_.raise(next);
+        done_.increment();
+    }
+}
+
+void CpuDevice::keep_failure(const char* what) {
+    std::lock_guard lock(failure_mutex_);
+    if (failure_.empty()) failure_ = what;
+    failed_.store(true, std::memory_order_release);
+}
+
+std::string CpuDevice::failure() const {
+    std::lock_guard lock(failure_mutex_);
+    return failure_;
+}
+
+void CpuDevice::clear_failure() {
+    std::lock_guard lock(failure_mutex_);
+    failure_.clear();
+    failed_.store(false, std::memory_order_release);
+}
+
+}  // namespace strata

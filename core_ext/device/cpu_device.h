@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/word.h"
+#include "device/device.h"
+#include "device/team.h"
+
+namespace strata {
+
+/// A CPU program: runs on the device's worker thread, which spreads its kernels over the team. May throw Error.
+class CpuProgram : public Program {
+  public:
+    virtual void run(Team& team) = 0;
+};
+
+struct CpuSpec {
+    int threads = 1;
+    std::vector<int> cores;  // pinned to these, empty: anywhere
+    std::string label() const;
+};
+
+/// A worker thread with an in-order queue and a team of threads.
+class CpuDevice final : public Device {
+  public:
+    /// `done` is raised after every program: the control thread's wake-up.
+    CpuDevice(const CpuSpec& spec, Word& done);
+    ~CpuDevice() override;  // finishes what is queued
+
+    std::string describe() const override { return label_; }
+    /// False if the system refused to pin the worker.
+    bool pinned() const { return pinned_.load(std::memory_order_acquire); }
+
+    Ticket submit(Program& program) override;
+    Ticket finished() const override { return finished_.value(); }
+    uint64_t finished_ns(Ticket ticket) const override {
+        return ended_ns_[ticket % QUEUE].load(std::memory_order_relaxed);  // published by finished_
+    }
+    bool failed() const override { return failed_.load(std::memory_order_acquire); }
+    std::string failure() const override;
+    void clear_failure() override;
+
+  private:
+    static constexpr size_t QUEUE = 64;
+    void serve(const CpuSpec& spec);
+    void keep_failure(const char* what);
+
+    const std::string label_;
+    Word& done_;
+    // queue_[t % QUEUE] is written before submitted_ reaches t and read by the worker after (release / acquire of Word);
+    // submit() refuses to run more than QUEUE ahead of finished_, so a place is never written while it may be read.
+    std::array<CpuProgram*, QUEUE> queue_{};
+    std::array<std::atomic<uint64_t>, QUEUE> ended_ns_{};
+    Word submitted_;
+    Word finished_;
+    std::atomic<bool> stop_{false};
+    std::atomic<bool> pinned_{true};
+    std::atomic<bool> failed_{false};  // set after failure_, before the ticket counts as finished
+    mutable std::mutex failure_mutex_;
+    std::string failure_;
+    std::thread worker_;  // last: starts when all else is there
+};
+
+}  // namespace strata

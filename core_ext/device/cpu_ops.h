@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+
+#include "base/aligned.h"
+#include "device/team.h"
+#include "model/architecture.h"
+
+namespace strata {
+
+/// What the operations of one queue share: sized once for the most rows that a program runs, used by one program at a
+/// time.
+class CpuScratch {
+  public:
+    CpuScratch(const Architecture& model, int max_rows, int n_threads, const cpu::Kernels& kernels);
+    uint64_t size_bytes() const;
+
+  private:
+    friend class CpuOps;
+    static constexpr int QUERY_ROWS = 8;  // rows whose queries go through the cells of a kv head together
+    const cpu::Kernels& kernels_;
+    std::array<Buffer<uint8_t>, 3> activations_;  // by ActFormat: [rows, act_row_bytes]
+    Buffer<float> queries_, heads_;               // [n_kv_heads, rows, group, head_dim]
+    Buffer<float> attention_;                     // [threads, attention_floats_]
+    Buffer<int> visible_;                         // [threads, QUERY_ROWS * group]
+    Buffer<float> convolved_, delta_q_, delta_s_;
+    int64_t attention_floats_ = 0;
+    int visible_ints_ = 0;
+};
+
+/// Ops on one member of a CPU team. Each operation is split over the team by output element, row or head, so every value
+/// is computed by one thread in the kernels' fixed order, and ends where the team meets.
+class CpuOps final : public Ops {
+  public:
+    CpuOps(const Member& member, CpuScratch& scratch) : me_(member), s_(scratch), k_(scratch.kernels_) {}
+
+    void embed(const Weight& table, const int32_t* tokens, int rows, float* out) override;
+    void copy(const float* x, float* out, int64_t n) override;
+    void add(float* x, const float* y, int64_t n) override;
+    void norm(const float* x, const float* weight, int rows, int n, float eps, float* out, int out_stride) override;
+    void project(std::initializer_list<Projection> projections, const float* x, int rows) override;
+    void silu_mul(const float* gate, const float* up, float* out, int64_t n) override;
+    void attention(const AttentionOp& op, int rows) override;
+    void delta(const DeltaOp& op, int rows) override;
+    void delta_commit(const DeltaShape& shape, const DeltaState& from, const DeltaState& to, const DeltaRecord& record,
+                      int n) override;
+
+  private:
+    std::pair<int64_t, int64_t> floats_share(int64_t n) const;
+    void place_queries(const AttentionOp& op, int rows);
+    void store_cells(const AttentionOp& op, int rows);
+    void attend(const AttentionOp& op, int rows);
+    void convolve(const DeltaOp& op, int rows);
+
+    const Member me_;
+    CpuScratch& s_;
+    const cpu::Kernels& k_;
+};
+
+}  // namespace strata

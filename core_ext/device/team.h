@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/word.h"
+
+namespace strata {
+
+/// Where the threads of a team meet. Spins for a moment, then sleeps: the others may lack a core.
+///
+/// The last to arrive resets the count (relaxed: nobody else touches it before the phase moves) and releases the phase;
+/// the others acquire the phase. Every arrival is acq_rel, so all that was written before the barrier by anyone is
+/// visible after it to everyone. The wait needs no bound: teammates run kernels only, which neither throw nor wait.
+class Barrier {
+  public:
+    explicit Barrier(int n) : n_(n) {}
+    void wait() noexcept {
+        if (n_ == 1) return;
+        const int phase = phase_.load(std::memory_order_relaxed);
+        if (arrived_.fetch_add(1, std::memory_order_acq_rel) == n_ - 1) {
+            arrived_.store(0, std::memory_order_relaxed);
+            phase_.store(phase + 1, std::memory_order_release);
+            phase_.notify_all();
+            return;
+        }
+        for (int spin = 0; spin < SPINS; ++spin) {
+            if (phase_.load(std::memory_order_acquire) != phase) return;
+            spin_pause();
+        }
+        while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase, std::memory_order_acquire);
+    }
+
+  private:
+    static constexpr int SPINS = 2000;  // tens of microseconds: longer than a matrix product's imbalance
+    const int n_;
+    alignas(64) std::atomic<int> arrived_{0};
+    alignas(64) std::atomic<int> phase_{0};
+};
+
+/// One thread's place in its team.
+struct Member {
+    int index = 0;
+    int count = 1;
+    Barrier* barrier = nullptr;
+
+    /// This member's share [first, second) of `total` items, in units of `grain`.
+    std::pair<int, int> share(int total, int grain = 1) const {
+        const int64_t units = (int64_t{total} + grain - 1) / grain;
+        const auto at = [&](int i) { return static_cast<int>(std::min<int64_t>(total, units * i / count * grain)); };
+        return {at(index), at(index + 1)};
+    }
+    void meet() const { barrier->wait(); }
+};
+
+/// n threads that walk through one function together: the calling thread is member 0, the others wait for it.
+class Team {
+  public:
+    /// `cores`: where the members are pinned (any of them), empty for anywhere.
+    Team(int n_threads, std::vector<int> cores);
+    ~Team();
+    /// Runs `job` on all members; returns when all are done. The job does not throw.
+    void run(const std::function<void(const Member&)>& job);
+    int size() const { return static_cast<int>(members_.size()); }
+
+  private:
+    void serve(int index);
+    Barrier barrier_;
+    std::vector<Member> members_;
+    std::vector<int> cores_;
+    const std::function<void(const Member&)>* job_ = nullptr;  // null: stop; written before round_ is raised
+    Word round_;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace strata

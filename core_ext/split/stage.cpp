@@ -1,0 +1,260 @@
+#include "split/stage.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace strata {
+
+void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos, float* sin) {
+    const int half = static_cast<int>(inv_freq.size());
+    const auto [first, last] = me.share(rows);
+    for (int r = first; r < last; ++r)
+        for (int i = 0; i < half; ++i) {
+            const double angle = (position + r) * inv_freq[i];
+            cos[int64_t{r} * half + i] = static_cast<float>(std::cos(angle));
+            sin[int64_t{r} * half + i] = static_cast<float>(std::sin(angle));
+        }
+}
+
+Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& spec, const cpu::Kernels& kernels,
+             Word& done, Recorder& recorder)
+    : model_(model), shape_(shape), events_(recorder.add_lane()),
+      scratch_(model, std::max(MAX_WINDOW_ROWS, shape.chunk), spec.threads, kernels) {
+    const Dims& d = model.dims();
+    const int max_rows = std::max(MAX_WINDOW_ROWS, shape.chunk);
+    workspace_ = Buffer<float>(model.scratch_floats(max_rows));
+    x_ = Buffer<float>(int64_t{1} * max_rows * d.n_embd);
+    cos_ = Buffer<float>(int64_t{1} * max_rows * (d.n_rot / 2));
+    sin_ = Buffer<float>(cos_.size());
+
+    const int64_t kv_bytes = int64_t{1} * d.n_kv_heads * shape.context * d.head_dim * (shape.kv_type == KvType::F16 ? 2 : 4);
+    for (int layer = shape.first_layer; layer <= shape.last_layer; ++layer) {
+        weight_bytes_ += model.layer_bytes(layer);
+        if (model.kind(layer) == LayerKind::delta) {
+            index_in_kind_.push_back(n_delta_++);
+        } else {
+            index_in_kind_.push_back(static_cast<int>(cells_.size()));
+            cells_.push_back({Buffer<uint8_t>(kv_bytes), Buffer<uint8_t>(kv_bytes)});
+        }
+    }
+    if (shape.last()) weight_bytes_ += model.head().row_bytes * model.head().n_out;
+    const int64_t state_floats = n_delta_ * (d.delta.state_floats() + d.delta.history_floats());
+    for (int i = 0; i < shape.n_states; ++i) states_.emplace_back(state_floats);
+
+    verifiers_.resize(shape.n_slots + CHUNK_SLOTS);
+    for (int slot = 0; slot < static_cast<int>(verifiers_.size()); ++slot) {
+        Verifier& v = verifiers_[slot];
+        v.run_forward.stage = v.run_commit.stage = this;
+        v.run_forward.slot = v.run_commit.slot = slot;
+        v.records = Buffer<float>(n_delta_ * d.delta.record_floats(slot_rows(slot)));
+        if (!shape.last()) continue;
+        if (!is_chunk(slot)) v.logits = Buffer<float>(int64_t{MAX_WINDOW_ROWS} * d.n_vocab);
+        v.own_hidden = Buffer<float>(int64_t{1} * slot_rows(slot) * d.n_embd);
+    }
+    if (shape.last())
+        for (int i = 0; i < spec.threads; ++i) samplers_.emplace_back(kernels, d.n_vocab);
+    device_ = std::make_unique<CpuDevice>(spec, done);
+}
+
+// ---- memory
+
+DeltaState Stage::delta_state(int state, int delta_index) {
+    const DeltaShape& d = model_.dims().delta;
+    float* base = states_[state].data() + delta_index * (d.state_floats() + d.history_floats());
+    return {base, base + d.state_floats()};
+}
+
+LayerState Stage::layer_state(int layer, const Verifier& verifier, int slot) {
+    const Dims& d = model_.dims();
+    const int index = index_in_kind_[layer - shape_.first_layer];
+    LayerState state;
+    if (model_.kind(layer) == LayerKind::delta) {
+        state.delta = delta_state(verifier.forward.state, index);
+        const int rows = slot_rows(slot);
+        state.record =
+            d.delta.record_at(const_cast<float*>(verifier.records.data()) + index * d.delta.record_floats(rows), rows);
+        if (verifier.forward.advance_to >= 0) state.advance = delta_state(verifier.forward.advance_to, index);
+    } else {
+        state.kv = {cells_[index].k.data(), cells_[index].v.data(), shape_.kv_type, shape_.context};
+    }
+    return state;
+}
+
+void Stage::clear_state(int state) { std::memset(states_[state].data(), 0, states_[state].size_bytes()); }
+
+static uint64_t fnv1a(uint64_t hash, const void* data, size_t size) {
+    const auto* bytes = static_cast<const uint8_t*>(data);
+    for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 0x100000001B3u;
+    return hash;
+}
+
+std::vector<uint64_t> Stage::fingerprint(int state, int length) const {
+    const Dims& d = model_.dims();
+    const int64_t delta_floats = d.delta.state_floats() + d.delta.history_floats();
+    const size_t cell_bytes = d.head_dim * (shape_.kv_type == KvType::F16 ? 2 : 4);
+    std::vector<uint64_t> hashes;
+    for (int layer = shape_.first_layer; layer <= shape_.last_layer; ++layer) {
+        const int index = index_in_kind_[layer - shape_.first_layer];
+        uint64_t hash = 0xCBF29CE484222325u;
+        if (model_.kind(layer) == LayerKind::delta)
+            hash = fnv1a(hash, states_[state].data() + index * delta_floats, delta_floats * sizeof(float));
+        else
+            for (const Buffer<uint8_t>* cells : {&cells_[index].k, &cells_[index].v})
+                for (int h = 0; h < d.n_kv_heads; ++h)
+                    hash = fnv1a(hash, cells->data() + size_t(h) * shape_.context * cell_bytes, length * cell_bytes);
+        hashes.push_back(hash);
+    }
+    return hashes;
+}
+
+uint64_t Stage::kv_bytes() const {
+    uint64_t total = 0;
+    for (const Cells& cells : cells_) total += cells.k.size_bytes() + cells.v.size_bytes();
+    return total;
+}
+
+uint64_t Stage::state_bytes() const {
+    uint64_t total = 0;
+    for (const auto& state : states_) total += state.size_bytes();
+    return total;
+}
+
+uint64_t Stage::buffer_bytes() const {
+    uint64_t total = scratch_.size_bytes() + workspace_.size_bytes() + x_.size_bytes() + 2 * cos_.size_bytes();
+    for (const Verifier& v : verifiers_) total += v.records.size_bytes() + v.logits.size_bytes() + v.own_hidden.size_bytes();
+    if (out_)
+        for (const auto& hand_off : *out_) total += hand_off->size_bytes();
+    return total;
+}
+
+// ---- programs
+
+void Stage::wait_for_input(int slot) {
+    const ForwardInputs& inputs = verifiers_[slot].forward;
+    HandOff& hand_off = *(*in_)[slot];
+    const uint64_t start = now_ns();
+    const bool fed = hand_off.wait(inputs.window);
+    events_.span(EventKind::wait_ready, start, shape_.index, inputs.window, inputs.rows, shape_.index - 1);
+    if (!fed)
+        throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
+                    ": waited 20 s for the ready word of stage " + std::to_string(shape_.index - 1) + ", slot " +
+                    std::to_string(slot) + ": wanted " + std::to_string(inputs.window) + ", found " +
+                    std::to_string(hand_off.value()));
+}
+
+/// Wait for the hand-off, run the layers, publish to the next stage or pick.
+void Stage::forward(Team& team, int slot) {
+    Verifier& v = verifiers_[slot];
+    const ForwardInputs& inputs = v.forward;
+    if (in_) {
+        wait_for_input(slot);
+        if ((*in_)[slot]->released(inputs.window)) return;
+    }
+    int64_t wanted = injected_.load(std::memory_order_relaxed);
+    if (wanted >= 0 && (wanted == 0 || wanted == inputs.window) && injected_.compare_exchange_strong(wanted, -1))
+        throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
+                    ": an error was injected here");
+
+    const uint64_t start = now_ns();
+    struct {
+        Stage* stage;
+        int slot;
+    } job{this, slot};
+    team.run([&job](const Member& me) { job.stage->run_layers(me, job.slot); });
+    if (out_) {
+        const uint64_t published = now_ns();
+        (*out_)[slot]->publish(inputs.window);
+        events_.span(EventKind::publish, published, shape_.index, inputs.window, inputs.rows);
+    }
+    events_.span(is_chunk(slot) ? EventKind::prefill_chunk : EventKind::run, start, shape_.index, inputs.window, inputs.rows,
+                 inputs.position, inputs.prompt);
+}
+
+void Stage::run_layers(const Member& me, int slot) {
+    Verifier& v = verifiers_[slot];
+    const ForwardInputs& inputs = v.forward;
+    const Dims& d = model_.dims();
+    const int64_t n = int64_t{inputs.rows} * d.n_embd;
+    CpuOps ops(me, scratch_);
+    const Batch batch{inputs.rows, inputs.position, cos_.data(), sin_.data()};
+    float* x = x_.data();
+
+    rotary_angles(model_.inv_freq(), inputs.position, inputs.rows, me, cos_.data(), sin_.data());
+    if (in_)
+        ops.copy((*in_)[slot]->rows(), x, n);
+    else
+        ops.embed(model_.embedding(), inputs.chunk_tokens ? inputs.chunk_tokens : inputs.tokens.data(), inputs.rows, x);
+    for (int layer = shape_.first_layer; layer <= shape_.last_layer; ++layer) {
+        LayerState state = layer_state(layer, v, slot);
+        model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);
+    }
+    if (out_)
+        ops.copy(x, (*out_)[slot]->rows(), n);
+    else
+        run_head(me, v, x, ops);
+}
+
+/// Output norm, head, picks: what a row needs once it has left the last layer.
+void Stage::run_head(const Member& me, Verifier& v, const float* x, CpuOps& ops) {
+    const Dims& d = model_.dims();
+    const int rows = v.forward.rows;
+    float* hidden = hidden_by_position_ ? hidden_by_position_ + int64_t{v.forward.position} * d.n_embd : v.own_hidden.data();
+    if (me.index == 0) v.hidden = hidden;
+    const bool head = v.forward.all_logits || !v.forward.prompt;
+    if (!head && !hidden_by_position_) return;
+    ops.norm(x, model_.output_norm(), rows, d.n_embd, d.norm_eps, hidden, 0);
+    if (!head) return;
+    ops.project({{&model_.head(), v.logits.data(), d.n_vocab}}, hidden, rows);
+    if (!v.forward.all_logits) pick_rows(me, v);
+}
+
+/// The tokens that penalties see at row r: the line up to row 0, then the rows before r and r itself.
+static int recent_tokens(const TokenLine& line, const ForwardInputs& inputs, int row, int32_t* recent) {
+    const int total = inputs.position + row + 1, count = std::min(total, Sampler::PENALTY_WINDOW);
+    for (int i = 0; i < count; ++i) {
+        const int position = total - count + i;
+        recent[i] = position < inputs.position ? line.tokens[position] : inputs.tokens[position - inputs.position];
+    }
+    return count;
+}
+
+void Stage::pick_rows(const Member& me, Verifier& v) {
+    const int n_vocab = model_.dims().n_vocab;
+    const auto [first, last] = me.share(v.forward.rows);
+    int32_t recent[Sampler::PENALTY_WINDOW];
+    for (int r = first; r < last; ++r) {
+        const int count = sampling_.repeat_penalty != 1 ? recent_tokens(*line_, v.forward, r, recent) : 0;
+        v.picks[r] = samplers_[me.index]
+                         .pick(sampling_, v.logits.data() + int64_t{r} * n_vocab, {recent, size_t(count)},
+                               v.forward.position + r + 1, false)
+                         .token;
+    }
+}
+
+/// to = from, advanced by the first rows that the slot's window recorded. An undo is the same with the state before.
+void Stage::commit(Team& team, int slot) {
+    const CommitInputs& inputs = verifiers_[slot].commit;
+    const uint64_t start = now_ns();
+    if (n_delta_) {
+        struct {
+            Stage* stage;
+            int slot;
+        } job{this, slot};
+        team.run([&job](const Member& me) {
+            Stage& stage = *job.stage;
+            Verifier& v = stage.verifiers_[job.slot];
+            const DeltaShape& d = stage.model_.dims().delta;
+            CpuOps ops(me, stage.scratch_);
+            for (int i = 0; i < stage.n_delta_; ++i)
+                ops.delta_commit(d, stage.delta_state(v.commit.from, i), stage.delta_state(v.commit.to, i),
+                                 d.record_at(v.records.data() + i * d.record_floats(stage.slot_rows(job.slot)),
+                                             stage.slot_rows(job.slot)),
+                                 v.commit.rows);
+        });
+    }
+    events_.span(EventKind::commit, start, shape_.index, inputs.window, inputs.rows, 0, inputs.speculative);
+}
+
+}  // namespace strata
