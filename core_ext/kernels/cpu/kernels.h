@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/types.h"
 
@@ -12,6 +13,8 @@ namespace strata::cpu {
 /// thread count or on the range [begin, end) that a call covers. Every float reduction has one order, fixed by the
 /// shape: PARTIAL_SUMS running sums (element or block i goes to sum i % PARTIAL_SUMS .. as each kernel says), then
 /// a fixed tree. "avx2" and "avx512" give equal bits; "portable" has no fused multiply-add and is a backend of its own.
+
+constexpr int PARTIAL_SUMS = 16, ATTENTION_BLOCK = 64;
 
 /// How a matrix product wants its activations.
 enum class ActFormat : uint8_t {
@@ -104,10 +107,15 @@ struct Kernels {
     int (*argmax)(const float* x, int n);
     /// out[i] = exp(scale * (x[i] - shift)); returns the sum in the fixed order. out may be x or null.
     float (*exp_sum)(const float* x, int n, float shift, float scale, float* out);
+
+    /// Every 64-bit word added up: plain reading, to measure memory with. bytes: a multiple of 64.
+    uint64_t (*read_all)(const void* data, size_t bytes);
 };
 
 /// The kernels of an instruction set by name, or the best one here for nullptr or "". Throws Error for a name that is
 /// unknown or that this machine lacks. Read once per device; the environment is not consulted here.
 const Kernels& kernels(const char* name = nullptr);
+/// All that this machine can run, best first; "portable" is always among them.
+std::vector<const Kernels*> kernels_here();
 
 }  // namespace strata::cpu

@@ -1,0 +1,271 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+/// The vectors of the CPU kernels, AVX2 + FMA + F16C. Twins: avx512.h, portable.h; same names, same order. The kernels
+/// (*.inl) are written once over these names and compiled once per instruction set, everything in an unnamed namespace:
+/// no function compiled for one instruction set may be picked by the linker for another (so no std:: templates either).
+namespace strata::cpu {
+namespace {
+
+constexpr const char* ISA_NAME = "avx2";
+constexpr const char* ISA_NUMERICS = "fma16";
+/// Rows that a block-of-32 or float product takes at once (two registers of sums each), and a block-of-256 product.
+constexpr int ROWS_32 = 4, ROWS_256 = 8;
+
+// ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
+
+struct V16 {
+    __m256 lo, hi;
+};
+inline V16 fill16(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+inline V16 load16(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+inline void store16(float* p, V16 a) { _mm256_storeu_ps(p, a.lo), _mm256_storeu_ps(p + 8, a.hi); }
+
+/// The first `left` floats, zeros behind them; nothing past them is touched.
+alignas(64) constexpr int32_t MASKS[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+inline __m256i mask_lo(int64_t left) { return _mm256_loadu_si256((const __m256i*)(MASKS + 16 - left)); }
+inline __m256i mask_hi(int64_t left) { return _mm256_loadu_si256((const __m256i*)(MASKS + 24 - left)); }
+inline V16 load16(const float* p, int64_t left) {
+    if (left >= 16) return load16(p);
+    return {_mm256_maskload_ps(p, mask_lo(left)), _mm256_maskload_ps(p + 8, mask_hi(left))};
+}
+inline void store16(float* p, int64_t left, V16 a) {
+    if (left >= 16) return store16(p, a);
+    _mm256_maskstore_ps(p, mask_lo(left), a.lo);
+    _mm256_maskstore_ps(p + 8, mask_hi(left), a.hi);
+}
+inline V16 load16_f16(const uint8_t* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)),
+            _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 16)))};
+}
+inline __m256 widen_bf16(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
+inline V16 load16_bf16(const uint8_t* p) {
+    return {widen_bf16(_mm_loadu_si128((const __m128i*)p)), widen_bf16(_mm_loadu_si128((const __m128i*)(p + 16)))};
+}
+inline void store16_f16(uint16_t* p, V16 a) {
+    _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
+}
+
+inline V16 operator+(V16 a, V16 b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+inline V16 operator-(V16 a, V16 b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+inline V16 operator*(V16 a, V16 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+inline V16 operator/(V16 a, V16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+/// a * b + c, rounded once.
+inline V16 fma(V16 a, V16 b, V16 c) { return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)}; }
+inline float fma(float a, float b, float c) {
+    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
+}
+/// The larger one; `keep` where x is NaN.
+inline V16 max_or(V16 x, V16 keep) { return {_mm256_max_ps(x.lo, keep.lo), _mm256_max_ps(x.hi, keep.hi)}; }
+/// a < b ? yes : no, lane by lane; no where one is NaN.
+inline V16 where_less(V16 a, V16 b, V16 yes, V16 no) {
+    return {_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
+            _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
+}
+inline bool any_equal(V16 a, V16 b) {
+    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_EQ_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_EQ_OQ)));
+}
+/// 2^n for the whole number n in -126 .. 127 that stands in the low bits of n + 1.5 * 2^23.
+inline __m256 power_of_two(__m256 shifted) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127)), 23));
+}
+inline V16 power_of_two(V16 shifted) { return {power_of_two(shifted.lo), power_of_two(shifted.hi)}; }
+
+// ---- 8 floats and the one tree of every sum -------------------------------------------------------------------------
+
+using V8 = __m256;
+inline V8 fill8(float x) { return _mm256_set1_ps(x); }
+inline V8 fma(V8 a, V8 b, V8 c) { return _mm256_fmadd_ps(a, b, c); }
+/// ((0+1) + (2+3)) + ((4+5) + (6+7)).
+inline float sum(V8 a) {
+    const V8 pairs = _mm256_add_ps(a, _mm256_movehdup_ps(a));
+    const V8 fours = _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0x4e));
+    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
+}
+/// Lanes i and i + 8 first.
+inline V8 fold(V16 a) { return _mm256_add_ps(a.lo, a.hi); }
+/// Eight sums by the same tree: out[i] = sum(a[i]).
+inline void sum_each(const V8 a[8], float* out) {
+    const V8 ab = _mm256_hadd_ps(a[0], a[1]), cd = _mm256_hadd_ps(a[2], a[3]);
+    const V8 ef = _mm256_hadd_ps(a[4], a[5]), gh = _mm256_hadd_ps(a[6], a[7]);
+    const V8 abcd = _mm256_hadd_ps(ab, cd), efgh = _mm256_hadd_ps(ef, gh);
+    _mm256_storeu_ps(out, _mm256_add_ps(_mm256_permute2f128_ps(abcd, efgh, 0x20), _mm256_permute2f128_ps(abcd, efgh, 0x31)));
+}
+
+// ---- Activations to int8 --------------------------------------------------------------------------------------------
+
+struct I16 {
+    __m256i lo, hi;
+};
+/// The bits of |x| as whole numbers: they order as the values do, NaN above all.
+inline I16 magnitude_bits(V16 x) {
+    const __m256i mask = _mm256_set1_epi32(0x7fffffff);
+    return {_mm256_and_si256(_mm256_castps_si256(x.lo), mask), _mm256_and_si256(_mm256_castps_si256(x.hi), mask)};
+}
+inline I16 max(I16 a, I16 b) { return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)}; }
+inline int32_t max_lane(I16 a) {
+    const __m256i eight = _mm256_max_epi32(a.lo, a.hi);
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
+}
+/// To nearest, ties to even, kept within -127 .. 127 (NaN gives -127).
+inline I16 round_to_int8(V16 x) {
+    const __m256i low = _mm256_set1_epi32(-127), high = _mm256_set1_epi32(127);
+    return {_mm256_min_epi32(_mm256_max_epi32(_mm256_cvtps_epi32(x.lo), low), high),
+            _mm256_min_epi32(_mm256_max_epi32(_mm256_cvtps_epi32(x.hi), low), high)};
+}
+inline void store_bytes(int8_t* p, I16 a) {
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
+    _mm_storeu_si128((__m128i*)p, _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+inline int32_t sum(I16 a) {
+    const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+// ---- Weights in blocks of 32, two blocks at a time: lanes 0..7 of a dot are the first block's ------------------------
+
+/// 64 bytes, unsigned weights.
+struct Bytes {
+    __m256i lo, hi;
+};
+inline __m256i load32(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
+inline Bytes operator|(Bytes a, Bytes b) { return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)}; }
+/// 32 bytes at a and at b.
+inline Bytes pair(const uint8_t* a, const uint8_t* b) { return {load32(a), load32(b)}; }
+/// 16 bytes at a and at b, each -> 16 low nibbles, 16 high nibbles.
+inline __m256i nibbles32(const uint8_t* p) {
+    const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)p));
+    return _mm256_and_si256(_mm256_srlv_epi64(twice, _mm256_set_epi64x(4, 4, 0, 0)), _mm256_set1_epi8(15));
+}
+inline Bytes nibbles(const uint8_t* a, const uint8_t* b) { return {nibbles32(a), nibbles32(b)}; }
+/// 32 bits at a and at b -> 16 where the bit is set.
+inline __m256i bits32(const uint8_t* p) {
+    int32_t bits;
+    std::memcpy(&bits, p, 4);
+    const __m256i spread = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+    const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+    const __m256i set = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), spread), bit);
+    return _mm256_and_si256(_mm256_cmpeq_epi8(set, bit), _mm256_set1_epi8(16));
+}
+inline Bytes fifth_bits(const uint8_t* a, const uint8_t* b) { return {bits32(a), bits32(b)}; }
+
+/// Lane i: sum of w * x over bytes 4i .. 4i+3. w at most 31, so that the 16-bit pairs hold it.
+inline V16 to_float(__m256i lo, __m256i hi) { return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)}; }
+inline V16 dot(Bytes w, const int8_t* x) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    return to_float(_mm256_madd_epi16(_mm256_maddubs_epi16(w.lo, load32(x)), ones),
+                    _mm256_madd_epi16(_mm256_maddubs_epi16(w.hi, load32(x + 32)), ones));
+}
+/// Signed weights, -128 included: |w| times x with w's sign; 2 * 128 * 127 fits 16 bits since x is never -128.
+struct SignedBytes {
+    Bytes w, magnitude;
+};
+inline SignedBytes as_signed(Bytes w) { return {w, {_mm256_abs_epi8(w.lo), _mm256_abs_epi8(w.hi)}}; }
+inline V16 dot(SignedBytes w, const int8_t* x) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i lo = _mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(load32(x), w.w.lo));
+    const __m256i hi = _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(load32(x + 32), w.w.hi));
+    return to_float(_mm256_madd_epi16(lo, ones), _mm256_madd_epi16(hi, ones));
+}
+/// s[0] in lanes 0..7, s[1] in lanes 8..15.
+inline V16 pair_scale(const float* s) { return {_mm256_broadcast_ss(s), _mm256_broadcast_ss(s + 1)}; }
+
+/// The float16 at the head of 16 blocks that lie `stride` bytes apart.
+inline __m128i heads8(const uint8_t* p, int64_t stride) {
+    const auto at = [&](int64_t i) {
+        int16_t h;
+        std::memcpy(&h, p + i * stride, 2);
+        return h;
+    };
+    return _mm_set_epi16(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+}
+inline V16 block_heads(const uint8_t* p, int64_t stride) {
+    return {_mm256_cvtph_ps(heads8(p, stride)), _mm256_cvtph_ps(heads8(p + 8 * stride, stride))};
+}
+
+// ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
+
+constexpr int UNIT = 32, UNITS = 256 / UNIT;
+using Unit = __m256i;
+/// Whole-number sums of a block; to_float gives 8 lanes: lane i holds bytes 4i .. 4i+3 of every 32.
+using Sums = __m256i;
+inline Sums no_sums() { return _mm256_setzero_si256(); }
+/// + scale * w * x; scale holds int16s, one for each pair of bytes. w at most 63.
+inline Sums add_scaled(Sums sums, Unit w, Unit scale, const int8_t* x) {
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(w, load32(x)), scale));
+}
+inline V8 to_float(Sums a) { return _mm256_cvtepi32_ps(a); }
+/// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
+using Factors = __m256i;
+inline V8 dot_sums(Factors a, const int16_t* sums) { return _mm256_cvtepi32_ps(_mm256_madd_epi16(a, load32(sums))); }
+/// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
+inline Sums offset_sums(Factors a, const int16_t* sums) {
+    return _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5));
+}
+inline __m256i bytes_to_dwords(const uint32_t eight[2]) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)eight));
+}
+/// One min for 32 values, so for two sums of 16.
+inline Factors min_factors(const uint32_t m[2]) {
+    const __m256i one = bytes_to_dwords(m);
+    return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
+}
+inline Factors scale_factors(const uint8_t* scales) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales)); }
+/// Scales of 32 values, in the place of the values that they belong to.
+inline void spread_scales(const uint32_t sc[2], Unit* scale) {
+    alignas(32) int32_t both[8];
+    _mm256_store_si256((__m256i*)both, min_factors(sc));
+    for (int u = 0; u < UNITS; ++u) scale[u] = _mm256_set1_epi32(both[u]);
+}
+/// Scales of 16 values.
+inline void spread_scales(Factors sixteen, Unit* scale) {
+    // Even scales into the low half, odd ones into the high half; then one shuffle picks number u of both.
+    const __m256i order = _mm256_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0,
+                                          15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0);
+    const __m256i split = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(sixteen, order), 0xd8);
+    for (int u = 0; u < UNITS; ++u)
+        scale[u] = _mm256_shuffle_epi8(split, _mm256_set1_epi16(static_cast<int16_t>(2 * u | (2 * u + 1) << 8)));
+}
+/// The 256 low four bits of Q4_K and Q5_K.
+inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
+    const __m256i low = _mm256_set1_epi8(15);
+    for (int g = 0; g < 4; ++g) {
+        const __m256i q = load32(qs + 32 * g);
+        w[2 * g] = _mm256_and_si256(q, low);
+        w[2 * g + 1] = _mm256_and_si256(_mm256_srli_epi16(q, 4), low);
+    }
+}
+/// Q5_K's fifth bits, added to them.
+inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
+    const __m256i bits = load32(qh), one = _mm256_set1_epi8(16);
+    for (int u = 0; u < 8; ++u) {
+        const __m256i moved = u < 4 ? _mm256_slli_epi16(bits, 4 - u) : _mm256_srli_epi16(bits, u - 4);
+        w[u] = _mm256_or_si256(w[u], _mm256_and_si256(moved, one));
+    }
+}
+/// Q6_K's weights, 0 .. 63.
+inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
+    const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
+    for (int h = 0; h < 2; ++h, w += 4) {
+        const __m256i a = load32(ql + 64 * h), b = load32(ql + 64 * h + 32), top = load32(qh + 32 * h);
+        w[0] = _mm256_or_si256(_mm256_and_si256(a, low), _mm256_and_si256(_mm256_slli_epi16(top, 4), high));
+        w[1] = _mm256_or_si256(_mm256_and_si256(b, low), _mm256_and_si256(_mm256_slli_epi16(top, 2), high));
+        w[2] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), low), _mm256_and_si256(top, high));
+        w[3] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), low),
+                               _mm256_and_si256(_mm256_srli_epi16(top, 2), high));
+    }
+}
+
+inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
+
+}  // namespace
+}  // namespace strata::cpu

@@ -1,0 +1,249 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+/// The vectors of the CPU kernels, AVX-512 F, BW, VL, DQ and VNNI. The twin of avx2.h: same names, same order, equal bits.
+namespace strata::cpu {
+namespace {
+
+constexpr const char* ISA_NAME = "avx512";
+constexpr const char* ISA_NUMERICS = "fma16";
+constexpr int ROWS_32 = 8, ROWS_256 = 8;
+
+// ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
+
+struct V16 {
+    __m512 v;
+};
+inline V16 fill16(float x) { return {_mm512_set1_ps(x)}; }
+inline V16 load16(const float* p) { return {_mm512_loadu_ps(p)}; }
+inline void store16(float* p, V16 a) { _mm512_storeu_ps(p, a.v); }
+
+/// The first `left` floats, zeros behind them; nothing past them is touched.
+inline __mmask16 mask(int64_t left) { return static_cast<__mmask16>((1u << left) - 1); }
+inline V16 load16(const float* p, int64_t left) {
+    if (left >= 16) return load16(p);
+    return {_mm512_maskz_loadu_ps(mask(left), p)};
+}
+inline void store16(float* p, int64_t left, V16 a) {
+    if (left >= 16) return store16(p, a);
+    _mm512_mask_storeu_ps(p, mask(left), a.v);
+}
+inline __m256i load32(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
+inline V16 load16_f16(const uint8_t* p) { return {_mm512_cvtph_ps(load32(p))}; }
+inline V16 load16_bf16(const uint8_t* p) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load32(p)), 16))};
+}
+inline void store16_f16(uint16_t* p, V16 a) {
+    _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+inline V16 operator+(V16 a, V16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline V16 operator-(V16 a, V16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline V16 operator*(V16 a, V16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline V16 operator/(V16 a, V16 b) { return {_mm512_div_ps(a.v, b.v)}; }
+/// a * b + c, rounded once.
+inline V16 fma(V16 a, V16 b, V16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline float fma(float a, float b, float c) {
+    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
+}
+/// The larger one; `keep` where x is NaN.
+inline V16 max_or(V16 x, V16 keep) { return {_mm512_max_ps(x.v, keep.v)}; }
+/// a < b ? yes : no, lane by lane; no where one is NaN.
+inline V16 where_less(V16 a, V16 b, V16 yes, V16 no) {
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+}
+inline bool any_equal(V16 a, V16 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
+/// 2^n for the whole number n in -126 .. 127 that stands in the low bits of n + 1.5 * 2^23.
+inline V16 power_of_two(V16 shifted) {
+    const __m512i n = _mm512_add_epi32(_mm512_castps_si512(shifted.v), _mm512_set1_epi32(127));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(n, 23))};
+}
+
+// ---- 8 floats and the one tree of every sum -------------------------------------------------------------------------
+
+using V8 = __m256;
+inline V8 fill8(float x) { return _mm256_set1_ps(x); }
+inline V8 fma(V8 a, V8 b, V8 c) { return _mm256_fmadd_ps(a, b, c); }
+/// ((0+1) + (2+3)) + ((4+5) + (6+7)).
+inline float sum(V8 a) {
+    const V8 pairs = _mm256_add_ps(a, _mm256_movehdup_ps(a));
+    const V8 fours = _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0x4e));
+    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
+}
+/// Lanes i and i + 8 first.
+inline V8 fold(V16 a) { return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
+/// Eight sums by the same tree: out[i] = sum(a[i]).
+inline void sum_each(const V8 a[8], float* out) {
+    const V8 ab = _mm256_hadd_ps(a[0], a[1]), cd = _mm256_hadd_ps(a[2], a[3]);
+    const V8 ef = _mm256_hadd_ps(a[4], a[5]), gh = _mm256_hadd_ps(a[6], a[7]);
+    const V8 abcd = _mm256_hadd_ps(ab, cd), efgh = _mm256_hadd_ps(ef, gh);
+    _mm256_storeu_ps(out, _mm256_add_ps(_mm256_permute2f128_ps(abcd, efgh, 0x20), _mm256_permute2f128_ps(abcd, efgh, 0x31)));
+}
+
+// ---- Activations to int8 --------------------------------------------------------------------------------------------
+
+struct I16 {
+    __m512i v;
+};
+/// The bits of |x| as whole numbers: they order as the values do, NaN above all.
+inline I16 magnitude_bits(V16 x) { return {_mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff))}; }
+inline I16 max(I16 a, I16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
+inline int32_t max_lane(I16 a) { return _mm512_reduce_max_epi32(a.v); }
+/// To nearest, ties to even, kept within -127 .. 127 (NaN gives -127).
+inline I16 round_to_int8(V16 x) {
+    const __m512i low = _mm512_set1_epi32(-127), high = _mm512_set1_epi32(127);
+    return {_mm512_min_epi32(_mm512_max_epi32(_mm512_cvtps_epi32(x.v), low), high)};
+}
+inline void store_bytes(int8_t* p, I16 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v)); }
+inline int32_t sum(I16 a) { return _mm512_reduce_add_epi32(a.v); }
+
+// ---- Weights in blocks of 32, two blocks at a time: lanes 0..7 of a dot are the first block's ------------------------
+
+/// 64 bytes, unsigned weights.
+struct Bytes {
+    __m512i v;
+};
+inline __m512i load64(const void* p) { return _mm512_loadu_si512(p); }
+inline __m512i halves(__m256i lo, __m256i hi) { return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1); }
+inline Bytes operator|(Bytes a, Bytes b) { return {_mm512_or_si512(a.v, b.v)}; }
+/// 32 bytes at a and at b.
+inline Bytes pair(const uint8_t* a, const uint8_t* b) { return {halves(load32(a), load32(b))}; }
+/// 16 bytes at a and at b, each -> 16 low nibbles, 16 high nibbles.
+inline __m256i twice(const uint8_t* p) { return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)p)); }
+inline Bytes nibbles(const uint8_t* a, const uint8_t* b) {
+    const __m512i shift = _mm512_set_epi64(4, 4, 0, 0, 4, 4, 0, 0);
+    return {_mm512_and_si512(_mm512_srlv_epi64(halves(twice(a), twice(b)), shift), _mm512_set1_epi8(15))};
+}
+/// 32 bits at a and at b -> 16 where the bit is set.
+inline Bytes fifth_bits(const uint8_t* a, const uint8_t* b) {
+    uint32_t first, second;
+    std::memcpy(&first, a, 4);
+    std::memcpy(&second, b, 4);
+    return {_mm512_maskz_mov_epi8(static_cast<uint64_t>(second) << 32 | first, _mm512_set1_epi8(16))};
+}
+
+/// Lane i: sum of w * x over bytes 4i .. 4i+3.
+inline V16 dot(Bytes w, const int8_t* x) {
+    return {_mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), w.v, load64(x)))};
+}
+/// Signed weights, -128 included: the instruction wants one unsigned factor, so it is x + 128, less 128 times the weights.
+struct SignedBytes {
+    __m512i w, offset;
+};
+inline SignedBytes as_signed(Bytes w) {
+    const __m512i zero = _mm512_setzero_si512();
+    return {w.v, _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(zero, _mm512_set1_epi8(-128), w.v))};
+}
+inline V16 dot(SignedBytes w, const int8_t* x) {
+    const __m512i moved = _mm512_xor_si512(load64(x), _mm512_set1_epi8(-128));
+    return {_mm512_cvtepi32_ps(_mm512_dpbusd_epi32(w.offset, moved, w.w))};
+}
+/// s[0] in lanes 0..7, s[1] in lanes 8..15.
+inline V16 pair_scale(const float* s) {
+    return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_broadcast_ss(s)), _mm256_broadcast_ss(s + 1), 1)};
+}
+
+/// The float16 at the head of 16 blocks that lie `stride` bytes apart.
+inline __m128i heads8(const uint8_t* p, int64_t stride) {
+    const auto at = [&](int64_t i) {
+        int16_t h;
+        std::memcpy(&h, p + i * stride, 2);
+        return h;
+    };
+    return _mm_set_epi16(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+}
+inline V16 block_heads(const uint8_t* p, int64_t stride) {
+    return {_mm512_cvtph_ps(_mm256_set_m128i(heads8(p + 8 * stride, stride), heads8(p, stride)))};
+}
+
+// ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
+
+constexpr int UNIT = 64, UNITS = 256 / UNIT;
+using Unit = __m512i;
+/// Whole-number sums of a block; to_float gives 8 lanes: lane i holds bytes 4i .. 4i+3 of every 32.
+using Sums = __m512i;
+inline Sums no_sums() { return _mm512_setzero_si512(); }
+/// + scale * w * x; scale holds int16s, one for each pair of bytes. w at most 63.
+inline Sums add_scaled(Sums sums, Unit w, Unit scale, const int8_t* x) {
+    return _mm512_dpwssd_epi32(sums, _mm512_maddubs_epi16(w, load64(x)), scale);
+}
+inline V8 to_float(Sums a) {
+    return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1)));
+}
+/// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
+using Factors = __m256i;
+inline V8 dot_sums(Factors a, const int16_t* sums) { return _mm256_cvtepi32_ps(_mm256_madd_epi16(a, load32(sums))); }
+/// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
+inline Sums offset_sums(Factors a, const int16_t* sums) {
+    const __m256i offset = _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5);
+    return _mm512_zextsi256_si512(_mm256_sub_epi32(_mm256_setzero_si256(), offset));
+}
+inline __m256i bytes_to_dwords(const uint32_t eight[2]) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)eight));
+}
+/// One min for 32 values, so for two sums of 16.
+inline Factors min_factors(const uint32_t m[2]) {
+    const __m256i one = bytes_to_dwords(m);
+    return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
+}
+inline Factors scale_factors(const uint8_t* scales) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales)); }
+/// Scales of 32 values, in the place of the values that they belong to.
+inline void spread_scales(const uint32_t sc[2], Unit* scale) {
+    const __m512i both = _mm512_castsi256_si512(min_factors(sc));
+    const __m512i second = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+    for (int u = 0; u < UNITS; ++u)
+        scale[u] = _mm512_permutexvar_epi32(_mm512_add_epi32(second, _mm512_set1_epi32(2 * u)), both);
+}
+/// Scales of 16 values.
+inline void spread_scales(Factors sixteen, Unit* scale) {
+    const __m512i quarters = _mm512_set_epi64(0x0003000300030003, 0x0003000300030003, 0x0002000200020002, 0x0002000200020002,
+                                              0x0001000100010001, 0x0001000100010001, 0, 0);
+    for (int u = 0; u < UNITS; ++u)
+        scale[u] = _mm512_permutexvar_epi16(_mm512_add_epi16(quarters, _mm512_set1_epi16(static_cast<int16_t>(4 * u))),
+                                            _mm512_castsi256_si512(sixteen));
+}
+/// Groups 0 and 1 of 32 in a, 2 and 3 in b -> 0 and 2, 1 and 3, as two registers of nibbles hold them, put in order.
+inline void in_order(__m512i low, __m512i high, Unit* w) {
+    w[0] = _mm512_shuffle_i64x2(low, high, 0x44);
+    w[1] = _mm512_shuffle_i64x2(low, high, 0xee);
+}
+/// The 256 low four bits of Q4_K and Q5_K.
+inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
+    const __m512i low = _mm512_set1_epi8(15);
+    for (int g = 0; g < 2; ++g) {
+        const __m512i q = load64(qs + 64 * g);
+        in_order(_mm512_and_si512(q, low), _mm512_and_si512(_mm512_srli_epi16(q, 4), low), w + 2 * g);
+    }
+}
+/// Q5_K's fifth bits, added to them.
+inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
+    const __m256i half = load32(qh);
+    const __m512i bits = halves(half, half), one = _mm512_set1_epi8(16);
+    const __m512i next = _mm512_set_epi64(1, 1, 1, 1, 0, 0, 0, 0);
+    for (int u = 0; u < UNITS; ++u) {  // to bit 4: bit 2u in the low half, bit 2u + 1 in the high one
+        const unsigned left = u < 2 ? 4 - 2 * u : 0, right = u < 2 ? 0 : 2 * u - 4;
+        const __m512i moved = _mm512_srlv_epi64(_mm512_srli_epi64(_mm512_slli_epi64(bits, left), right), next);
+        w[u] = _mm512_or_si512(w[u], _mm512_and_si512(moved, one));
+    }
+}
+/// Q6_K's weights, 0 .. 63.
+inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
+    const __m512i low = _mm512_set1_epi8(15), high = _mm512_set1_epi8(48);
+    for (int h = 0; h < 2; ++h, w += 2) {
+        const __m512i q = load64(ql + 64 * h);
+        const __m256i top = load32(qh + 32 * h);
+        const __m512i first = halves(_mm256_slli_epi16(top, 4), _mm256_slli_epi16(top, 2));
+        const __m512i second = halves(top, _mm256_srli_epi16(top, 2));
+        w[0] = _mm512_or_si512(_mm512_and_si512(q, low), _mm512_and_si512(first, high));
+        w[1] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi16(q, 4), low), _mm512_and_si512(second, high));
+    }
+}
+
+inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
+
+}  // namespace
+}  // namespace strata::cpu

@@ -1,0 +1,276 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/blocks.h"
+
+/// The vectors of the CPU kernels in plain C++, without fused multiply-add: a backend of its own. The twin of avx2.h and
+/// avx512.h: same names, same order. Loops over fixed arrays, which compilers turn into whatever the target has.
+namespace strata::cpu {
+namespace {
+
+constexpr const char* ISA_NAME = "portable";
+constexpr const char* ISA_NUMERICS = "portable";
+constexpr int ROWS_32 = 4, ROWS_256 = 4;
+
+// ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
+
+struct V16 {
+    float v[16];
+};
+template <typename F>
+inline V16 lanes16(F&& lane) {
+    V16 out;
+    for (int i = 0; i < 16; ++i) out.v[i] = lane(i);
+    return out;
+}
+inline V16 fill16(float x) { return lanes16([&](int) { return x; }); }
+inline V16 load16(const float* p) { return lanes16([&](int i) { return p[i]; }); }
+inline void store16(float* p, V16 a) {
+    for (int i = 0; i < 16; ++i) p[i] = a.v[i];
+}
+
+/// The first `left` floats, zeros behind them; nothing past them is touched.
+inline V16 load16(const float* p, int64_t left) {
+    if (left >= 16) return load16(p);
+    return lanes16([&](int i) { return i < left ? p[i] : 0.0f; });
+}
+inline void store16(float* p, int64_t left, V16 a) {
+    for (int i = 0; i < 16 && i < left; ++i) p[i] = a.v[i];
+}
+inline V16 load16_f16(const uint8_t* p) { return lanes16([&](int i) { return blocks::read_f16(p + 2 * i); }); }
+inline V16 load16_bf16(const uint8_t* p) {
+    return lanes16([&](int i) { return blocks::from_bf16(blocks::read<uint16_t>(p + 2 * i)); });
+}
+inline void store16_f16(uint16_t* p, V16 a) {
+    for (int i = 0; i < 16; ++i) p[i] = blocks::to_f16(a.v[i]);
+}
+
+inline V16 operator+(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] + b.v[i]; }); }
+inline V16 operator-(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] - b.v[i]; }); }
+inline V16 operator*(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] * b.v[i]; }); }
+inline V16 operator/(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] / b.v[i]; }); }
+/// a * b + c, rounded twice.
+inline V16 fma(V16 a, V16 b, V16 c) { return lanes16([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
+inline float fma(float a, float b, float c) { return a * b + c; }
+/// The larger one; `keep` where x is NaN.
+inline V16 max_or(V16 x, V16 keep) { return lanes16([&](int i) { return x.v[i] > keep.v[i] ? x.v[i] : keep.v[i]; }); }
+/// a < b ? yes : no, lane by lane; no where one is NaN.
+inline V16 where_less(V16 a, V16 b, V16 yes, V16 no) {
+    return lanes16([&](int i) { return a.v[i] < b.v[i] ? yes.v[i] : no.v[i]; });
+}
+inline bool any_equal(V16 a, V16 b) {
+    bool any = false;
+    for (int i = 0; i < 16; ++i) any |= a.v[i] == b.v[i];
+    return any;
+}
+/// 2^n for the whole number n in -126 .. 127 that stands in the low bits of n + 1.5 * 2^23.
+inline V16 power_of_two(V16 shifted) {
+    return lanes16([&](int i) {
+        const uint32_t bits = (blocks::read<uint32_t>(&shifted.v[i]) + 127) << 23;
+        return blocks::read<float>(&bits);
+    });
+}
+
+// ---- 8 floats and the one tree of every sum -------------------------------------------------------------------------
+
+struct V8 {
+    float v[8];
+};
+template <typename F>
+inline V8 lanes8(F&& lane) {
+    V8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = lane(i);
+    return out;
+}
+inline V8 fill8(float x) { return lanes8([&](int) { return x; }); }
+inline V8 fma(V8 a, V8 b, V8 c) { return lanes8([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
+/// ((0+1) + (2+3)) + ((4+5) + (6+7)).
+inline float sum(V8 a) {
+    return ((a.v[0] + a.v[1]) + (a.v[2] + a.v[3])) + ((a.v[4] + a.v[5]) + (a.v[6] + a.v[7]));
+}
+/// Lanes i and i + 8 first.
+inline V8 fold(V16 a) { return lanes8([&](int i) { return a.v[i] + a.v[i + 8]; }); }
+/// Eight sums by the same tree: out[i] = sum(a[i]).
+inline void sum_each(const V8 a[8], float* out) {
+    for (int i = 0; i < 8; ++i) out[i] = sum(a[i]);
+}
+
+// ---- Activations to int8 --------------------------------------------------------------------------------------------
+
+struct I16 {
+    int32_t v[16];
+};
+template <typename F>
+inline I16 whole16(F&& lane) {
+    I16 out;
+    for (int i = 0; i < 16; ++i) out.v[i] = lane(i);
+    return out;
+}
+/// The bits of |x| as whole numbers: they order as the values do, NaN above all.
+inline I16 magnitude_bits(V16 x) {
+    return whole16([&](int i) { return blocks::read<int32_t>(&x.v[i]) & 0x7fffffff; });
+}
+inline I16 max(I16 a, I16 b) { return whole16([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
+inline int32_t max_lane(I16 a) {
+    int32_t most = a.v[0];
+    for (int i = 1; i < 16; ++i) most = a.v[i] > most ? a.v[i] : most;
+    return most;
+}
+/// To nearest, ties to even, kept within -127 .. 127 (NaN gives -127).
+inline I16 round_to_int8(V16 x) {
+    return whole16([&](int i) {
+        const float above = x.v[i] > -127.0f ? x.v[i] : -127.0f, inside = above < 127.0f ? above : 127.0f;
+        return static_cast<int32_t>((inside + 0x1.8p23f) - 0x1.8p23f);
+    });
+}
+inline void store_bytes(int8_t* p, I16 a) {
+    for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.v[i]);
+}
+inline int32_t sum(I16 a) {
+    int32_t s = 0;
+    for (int i = 0; i < 16; ++i) s += a.v[i];
+    return s;
+}
+
+// ---- Weights in blocks of 32, two blocks at a time: lanes 0..7 of a dot are the first block's ------------------------
+
+/// 64 bytes, unsigned weights.
+struct Bytes {
+    uint8_t v[64];
+};
+inline Bytes operator|(Bytes a, Bytes b) {
+    for (int i = 0; i < 64; ++i) a.v[i] |= b.v[i];
+    return a;
+}
+/// 32 bytes at a and at b.
+inline Bytes pair(const uint8_t* a, const uint8_t* b) {
+    Bytes out;
+    std::memcpy(out.v, a, 32);
+    std::memcpy(out.v + 32, b, 32);
+    return out;
+}
+/// 16 bytes at a and at b, each -> 16 low nibbles, 16 high nibbles.
+inline void nibbles32(const uint8_t* p, uint8_t* out) {
+    for (int i = 0; i < 16; ++i) out[i] = p[i] & 15;
+    for (int i = 0; i < 16; ++i) out[16 + i] = p[i] >> 4;
+}
+inline Bytes nibbles(const uint8_t* a, const uint8_t* b) {
+    Bytes out;
+    nibbles32(a, out.v);
+    nibbles32(b, out.v + 32);
+    return out;
+}
+/// 32 bits at a and at b -> 16 where the bit is set.
+inline Bytes fifth_bits(const uint8_t* a, const uint8_t* b) {
+    const uint32_t first = blocks::read<uint32_t>(a), second = blocks::read<uint32_t>(b);
+    Bytes out;
+    for (int i = 0; i < 32; ++i) out.v[i] = static_cast<uint8_t>((first >> i & 1) << 4);
+    for (int i = 0; i < 32; ++i) out.v[32 + i] = static_cast<uint8_t>((second >> i & 1) << 4);
+    return out;
+}
+
+/// Lane i: sum of w * x over bytes 4i .. 4i+3.
+template <typename W>
+inline V16 dot4(const W* w, const int8_t* x) {
+    return lanes16([&](int i) {
+        int32_t s = 0;
+        for (int j = 4 * i; j < 4 * i + 4; ++j) s += static_cast<int32_t>(w[j]) * x[j];
+        return static_cast<float>(s);
+    });
+}
+inline V16 dot(const Bytes& w, const int8_t* x) { return dot4(w.v, x); }
+struct SignedBytes {
+    int8_t v[64];
+};
+inline SignedBytes as_signed(const Bytes& w) { return blocks::read<SignedBytes>(w.v); }
+inline V16 dot(const SignedBytes& w, const int8_t* x) { return dot4(w.v, x); }
+/// s[0] in lanes 0..7, s[1] in lanes 8..15.
+inline V16 pair_scale(const float* s) { return lanes16([&](int i) { return s[i / 8]; }); }
+
+/// The float16 at the head of 16 blocks that lie `stride` bytes apart.
+inline V16 block_heads(const uint8_t* p, int64_t stride) {
+    return lanes16([&](int i) { return blocks::read_f16(p + i * stride); });
+}
+
+// ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
+
+constexpr int UNIT = 32, UNITS = 256 / UNIT;
+/// 32 weights, or the 16 scales of their pairs.
+union Unit {
+    uint8_t w[32];
+    int16_t scale[16];
+};
+/// Whole-number sums of a block; to_float gives 8 lanes: lane i holds bytes 4i .. 4i+3 of every 32.
+struct Sums {
+    int32_t v[8];
+};
+inline Sums no_sums() { return {}; }
+/// + scale * w * x; scale holds int16s, one for each pair of bytes. w at most 63.
+inline Sums add_scaled(Sums sums, const Unit& w, const Unit& scale, const int8_t* x) {
+    for (int i = 0; i < 8; ++i)
+        for (int j = 2 * i; j < 2 * i + 2; ++j)
+            sums.v[i] += scale.scale[j] * (w.w[2 * j] * x[2 * j] + w.w[2 * j + 1] * x[2 * j + 1]);
+    return sums;
+}
+inline V8 to_float(Sums a) { return lanes8([&](int i) { return static_cast<float>(a.v[i]); }); }
+/// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
+struct Factors {
+    int16_t v[16];
+};
+inline int32_t two(const Factors& a, const int16_t* s, int i) {
+    return a.v[2 * i] * s[2 * i] + a.v[2 * i + 1] * s[2 * i + 1];
+}
+inline V8 dot_sums(const Factors& a, const int16_t* sums) {
+    return lanes8([&](int i) { return static_cast<float>(two(a, sums, i)); });
+}
+/// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
+inline Sums offset_sums(const Factors& a, const int16_t* sums) {
+    Sums out;
+    for (int i = 0; i < 8; ++i) out.v[i] = -32 * two(a, sums, i);
+    return out;
+}
+/// One min for 32 values, so for two sums of 16.
+inline Factors min_factors(const uint32_t m[2]) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int16_t>(m[i / 8] >> i / 2 % 4 * 8 & 63);
+    return out;
+}
+inline Factors scale_factors(const uint8_t* scales) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int8_t>(scales[i]);
+    return out;
+}
+/// Scales of 16 values, in the place of the values that they belong to.
+inline void spread_scales(const Factors& sixteen, Unit* scale) {
+    for (int u = 0; u < UNITS; ++u)
+        for (int i = 0; i < 16; ++i) scale[u].scale[i] = sixteen.v[2 * u + i / 8];
+}
+/// Scales of 32 values.
+inline void spread_scales(const uint32_t sc[2], Unit* scale) { spread_scales(min_factors(sc), scale); }
+/// The 256 low four bits of Q4_K and Q5_K.
+inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
+    for (int u = 0; u < UNITS; ++u)
+        for (int i = 0; i < 32; ++i) w[u].w[i] = qs[u / 2 * 32 + i] >> u % 2 * 4 & 15;
+}
+/// Q5_K's fifth bits, added to them.
+inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
+    for (int u = 0; u < UNITS; ++u)
+        for (int i = 0; i < 32; ++i) w[u].w[i] |= static_cast<uint8_t>((qh[i] >> u & 1) << 4);
+}
+/// Q6_K's weights, 0 .. 63.
+inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
+    for (int u = 0; u < UNITS; ++u) {
+        const int h = u / 4, j = u % 4;
+        for (int i = 0; i < 32; ++i) {
+            const int low = ql[64 * h + j % 2 * 32 + i] >> j / 2 * 4 & 15, high = qh[32 * h + i] >> 2 * j & 3;
+            w[u].w[i] = static_cast<uint8_t>(low | high << 4);
+        }
+    }
+}
+
+inline void prefetch(const void*) {}
+
+}  // namespace
+}  // namespace strata::cpu

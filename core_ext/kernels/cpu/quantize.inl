@@ -1,0 +1,66 @@
+/// Activations to int8 (activations.h has the layouts and the rounding). A block looks at its own values alone. A block
+/// whose largest value is below 1e-30 becomes zeros; NaN or infinity in a block makes its d NaN or infinite, so that what
+/// comes of it is not finite either.
+namespace strata::cpu {
+namespace {
+
+struct BlockScale {
+    float d, inverse;
+};
+inline BlockScale block_scale(int32_t largest_bits) {
+    float largest;
+    std::memcpy(&largest, &largest_bits, sizeof largest);
+    if (largest < 1e-30f) return {0.0f, 0.0f};
+    return {largest / 127.0f, 127.0f / largest};
+}
+
+void quantize_32(const float* x, int n_in, uint8_t* out) {
+    const Q8_32Layout layout(n_in);
+    auto* d = reinterpret_cast<float*>(out);
+    auto* sums = reinterpret_cast<float*>(out + layout.sums);
+    auto* q = reinterpret_cast<int8_t*>(out + layout.q);
+    for (int b = 0; b < layout.blocks; ++b) {
+        const int at = 32 * b, left = n_in - at;
+        const V16 first = load16(x + at, left < 0 ? 0 : left), second = load16(x + at + 16, left < 16 ? 0 : left - 16);
+        const BlockScale scale = block_scale(max_lane(max(magnitude_bits(first), magnitude_bits(second))));
+        const I16 low = round_to_int8(first * fill16(scale.inverse)), high = round_to_int8(second * fill16(scale.inverse));
+        store_bytes(q + at, low);
+        store_bytes(q + at + 16, high);
+        d[b] = scale.d;
+        sums[b] = scale.d * static_cast<float>(sum(low) + sum(high));
+    }
+}
+
+void quantize_256(const float* x, int n_in, uint8_t* out) {
+    const Q8_256Layout layout(n_in);
+    auto* d = reinterpret_cast<float*>(out);
+    auto* sums = reinterpret_cast<int16_t*>(out + layout.sums);
+    auto* q = reinterpret_cast<int8_t*>(out + layout.q);
+    for (int b = 0; b < layout.blocks; ++b) {
+        const int at = 256 * b, left = n_in - at;
+        const auto part = [&](int i) { return load16(x + at + i, left < i ? 0 : left - i); };
+        I16 most = magnitude_bits(part(0));
+        for (int i = 16; i < 256; i += 16) most = max(most, magnitude_bits(part(i)));
+        const BlockScale scale = block_scale(max_lane(most));
+        for (int i = 0; i < 256; i += 16) {
+            const I16 whole = round_to_int8(part(i) * fill16(scale.inverse));
+            store_bytes(q + at + i, whole);
+            sums[(at + i) / 16] = static_cast<int16_t>(sum(whole));
+        }
+        d[b] = scale.d;
+    }
+}
+
+void quantize(ActFormat format, const float* x, int n_in, void* out) {
+    auto* bytes = static_cast<uint8_t*>(out);
+    switch (format) {
+        case ActFormat::Q8_32: return quantize_32(x, n_in, bytes);
+        case ActFormat::Q8_256: return quantize_256(x, n_in, bytes);
+        case ActFormat::F32: break;
+    }
+    auto* row = static_cast<float*>(out);
+    for (int i = 0; i < n_in; i += 16) store16(row + i, load16(x + i, n_in - i));  // rows are whole steps of 64 bytes
+}
+
+}  // namespace
+}  // namespace strata::cpu
