@@ -1,0 +1,78 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include "bind/bind.h"
+#include "bind/values.h"
+#include "decode/session.h"
+
+namespace py = pybind11;
+using namespace strata;
+
+static py::dict stats_dict(const RequestStats& s) {
+    const auto by_position = [](const std::array<int, MAX_WINDOW_ROWS>& counts) {
+        return std::vector<int>(counts.begin() + 1, counts.end());
+    };
+    py::dict d;
+    d["prompt_tokens"] = s.prompt_tokens;
+    d["cached_tokens"] = s.cached_tokens;
+    d["generated"] = s.generated;
+    d["windows"] = s.windows;
+    d["windows_overlapped"] = s.windows_overlapped;
+    d["prompt_windows"] = s.prompt_windows;
+    d["chunks"] = s.chunks;
+    d["drafted"] = s.drafted;
+    d["accepted"] = s.accepted;
+    d["drafted_per_position"] = by_position(s.drafted_at);
+    d["accepted_per_position"] = by_position(s.accepted_at);
+    d["prefill_rows"] = s.prefill_rows;
+    d["prefill_ns"] = s.prefill_ns;
+    d["first_token_ns"] = s.first_token_ns;
+    d["begin_ns"] = s.begin_ns;
+    d["end_ns"] = s.end_ns;
+    d["decode_ns"] = s.generated ? s.last_token_ns - s.begin_ns - s.first_token_ns : 0;
+    d["window_ns"] = s.window_ns;
+    d["throttled_ns"] = s.held_ns;
+    d["drafting_stopped"] = s.drafting_stopped;
+    return d;
+}
+
+void bind_session(py::module_& m) {
+    py::class_<Sampling>(m, "Sampling")
+        .def(py::init([](float temperature, int top_k, float top_p, float min_p, float repeat_penalty, uint64_t seed) {
+                 return Sampling{temperature, top_k, top_p, min_p, repeat_penalty, seed};
+             }),
+             py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f, py::arg("min_p") = 0.0f,
+             py::arg("repeat_penalty") = 1.0f, py::arg("seed") = 0)
+        .def_readwrite("temperature", &Sampling::temperature)
+        .def_readwrite("top_k", &Sampling::top_k)
+        .def_readwrite("top_p", &Sampling::top_p)
+        .def_readwrite("min_p", &Sampling::min_p)
+        .def_readwrite("repeat_penalty", &Sampling::repeat_penalty)
+        .def_readwrite("seed", &Sampling::seed);
+
+    const auto released = py::call_guard<py::gil_scoped_release>();
+    py::class_<Session, std::shared_ptr<Session>>(m, "Session")
+        .def(
+            "start",
+            [](Session& session, std::vector<int32_t> tokens, int max_tokens, const Sampling& sampling,
+               std::vector<int32_t> end_tokens, std::vector<int32_t> replay) {
+                session.start({std::move(tokens), max_tokens, sampling, std::move(end_tokens), std::move(replay)});
+            },
+            py::arg("tokens"), py::arg("max_tokens"), py::arg("sampling"), py::arg("end_tokens"),
+            py::arg("replay") = std::vector<int32_t>())
+        .def("read", &Session::read)
+        .def("wait", &Session::wait, py::arg("timeout_s"), released)
+        .def("cancel", &Session::cancel)
+        .def_property_readonly("finish", [](const Session& s) { return finish_name(s.finish()); })
+        .def_property_readonly("error", &Session::error)
+        .def_property_readonly("running", [](const Session& s) { return s.finish() == Finish::running; })
+        .def_property_readonly("position", &Session::position)
+        .def_property_readonly("tokens", &Session::tokens)
+        .def("stats", [](const Session& s) { return stats_dict(s.stats()); })
+        .def("fingerprint", [](const Session& s) {
+            py::dict d;
+            d["length"] = s.position();
+            d["layers"] = s.fingerprint();
+            return d;
+        });
+}
