@@ -24,6 +24,8 @@ void Session::close() {
     closed_ = true;
     requests_.increment();
     control_.join();
+    if (finish() == Finish::running) finish_.store(Finish::cancel, std::memory_order_release);  // asked for, never begun
+    progress_.increment();
 }
 
 // ---- any thread
