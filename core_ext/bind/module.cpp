@@ -11,7 +11,7 @@ PYBIND11_MODULE(_core, m) {
     py::register_exception<strata::Error>(m, "Error");
     m.def("steady_ns", &strata::now_ns);
     bind_gguf(m);
-    // bind_kernels(m);
+    bind_kernels(m);
     bind_events(m);
     bind_engine(m);
     bind_session(m);
