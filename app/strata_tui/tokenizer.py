@@ -1,0 +1,255 @@
+"""Tokens from text and text from tokens: the `tokenizers` package, built from a model file's keys."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from strata_tui.errors import BadInput
+
+if TYPE_CHECKING:
+    from strata_tui.gguf_file import ModelFile
+
+# Splitting rules by family. A text is cut by them before byte-level BPE merges within each piece.
+_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_LLAMA3 = (
+    _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_QWEN2 = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+_QWEN35 = (
+    _CONTRACTIONS
+    + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_DIGITS = r"\p{N}"
+
+# pre-tokenizer name -> the patterns applied in turn
+PATTERNS: dict[str, tuple[str, ...]] = {
+    "llama-bpe": (_LLAMA3,),
+    "llama3": (_LLAMA3,),
+    "llama-v3": (_LLAMA3,),
+    "falcon3": (_LLAMA3,),
+    "qwen2": (_QWEN2,),
+    "deepseek-r1-qwen": (_QWEN2,),
+    "qwen35": (_QWEN35,),
+    "gpt-2": (_GPT2,),
+    "phi-2": (_GPT2,),
+    "mpt": (_GPT2,),
+    "olmo": (_GPT2,),
+    "smollm": (_DIGITS, _GPT2),
+    "starcoder": (_DIGITS, _GPT2),
+    "refact": (_DIGITS, _GPT2),
+    "command-r": (_DIGITS, _GPT2),
+}
+_WHOLE_WORDS_WIN = frozenset({"llama-bpe", "llama3", "llama-v3", "falcon3"})  # ignore_merges, and BOS by default
+
+_CONTROL, _USER_DEFINED, _BYTE = 3, 4, 6  # token_type
+_END_KEYS = ("eos", "eot", "eom")
+_END_NAMES = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "</s>",
+)
+
+
+def _byte_letters() -> dict[str, int]:
+    """Byte-level BPE's letters: each byte as a printable character (GPT-2's table)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    letters = {chr(byte): byte for byte in printable}
+    for byte in (b for b in range(256) if b not in set(printable)):
+        letters[chr(256 + len(letters) - len(printable))] = byte
+    return letters
+
+
+class Tokenizer:
+    """See the module.
+
+    Attributes:
+        n_vocab: number of tokens.
+        end_tokens: ids that end a text.
+        bos: id of the token that begins a text, or None.
+        add_bos: does the file ask for it before every text?
+    """
+
+    def __init__(self, model: ModelFile) -> None:
+        kind = model.get("tokenizer.ggml.model")
+        pre = model.get("tokenizer.ggml.pre") or "default"
+        if kind != "gpt2":
+            raise BadInput(
+                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.model gpt2 (byte-level BPE), got {kind}"
+            )
+        if pre not in PATTERNS:
+            raise BadInput(
+                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.pre to be one of "
+                f"{', '.join(PATTERNS)}, got {pre}"
+            )
+        self._file_name = model.file_name
+        self._pre = str(pre)
+        self._tokens = self._strings(model, "tokenizer.ggml.tokens")
+        self._merges = self._strings(model, "tokenizer.ggml.merges")
+        types = model.array("tokenizer.ggml.token_type")
+        self._types = [1] * len(self._tokens) if types is None else [int(t) for t in types]
+        if len(self._types) != len(self._tokens):
+            raise BadInput(
+                f"[tokenizer] {model.file_name}: expected {len(self._tokens)} entries in "
+                f"tokenizer.ggml.token_type, got {len(self._types)}"
+            )
+        self.n_vocab = len(self._tokens)
+        self.bos = self._id_key(model, "bos")
+        self.add_bos = bool(model.get("tokenizer.ggml.add_bos_token", self._pre in _WHOLE_WORDS_WIN))
+        self.end_tokens = self._find_end_tokens(model)
+        self._letters = _byte_letters()
+
+    @classmethod
+    def from_model(cls, model: ModelFile) -> Tokenizer:
+        return cls(model)
+
+    @staticmethod
+    def _strings(model: ModelFile, key: str) -> list[str]:
+        strings = model.array(key)
+        if not isinstance(strings, list) or not strings:
+            raise BadInput(f"[tokenizer] {model.file_name}: expected an array of strings at {key}, got none")
+        return [s if isinstance(s, str) else s.decode("utf-8", "replace") for s in strings]
+
+    def _id_key(self, model: ModelFile, name: str) -> int | None:
+        token = model.get(f"tokenizer.ggml.{name}_token_id")
+        return int(token) if isinstance(token, int) and 0 <= token < self.n_vocab else None
+
+    def _find_end_tokens(self, model: ModelFile) -> list[int]:
+        ends = {self._id_key(model, name) for name in _END_KEYS}
+        special = {t: i for i, t in enumerate(self._tokens) if self._types[i] in (_CONTROL, _USER_DEFINED)}
+        ends |= {special.get(name) for name in _END_NAMES}
+        return sorted(token for token in ends if token is not None)
+
+    # -- text to tokens
+
+    @cached_property
+    def _backend(self) -> Any:
+        import tokenizers
+        from tokenizers import Regex, models, pre_tokenizers
+
+        merges = []
+        for merge in self._merges:
+            left, space, right = merge.partition(" ")
+            if not space or not left or not right:
+                raise BadInput(f"[tokenizer] {self._file_name}: expected merges of two parts, got {merge!r}")
+            merges.append((left, right))
+        try:
+            bpe = models.BPE(
+                vocab={token: i for i, token in enumerate(self._tokens)},
+                merges=merges,
+                ignore_merges=self._pre in _WHOLE_WORDS_WIN,
+            )
+        except Exception as error:
+            raise BadInput(f"[tokenizer] {self._file_name}: {error}") from None
+        backend = tokenizers.Tokenizer(bpe)
+        splits: list[Any] = [
+            pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PATTERNS[self._pre]
+        ]
+        splits.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
+        backend.pre_tokenizer = pre_tokenizers.Sequence(splits)
+        return backend
+
+    def _find(self, *types: int) -> tuple[re.Pattern[str] | None, dict[str, int]]:
+        """Tokens of these types that are found whole in a text, the longest first."""
+        ids = {token: i for i, token in enumerate(self._tokens) if self._types[i] in types and token}
+        names = sorted(ids, key=len, reverse=True)
+        return (re.compile("|".join(map(re.escape, names))) if names else None), ids
+
+    @cached_property
+    def _user_defined(self) -> tuple[re.Pattern[str] | None, dict[str, int]]:
+        return self._find(_USER_DEFINED)
+
+    @cached_property
+    def _specials(self) -> tuple[re.Pattern[str] | None, dict[str, int]]:
+        return self._find(_USER_DEFINED, _CONTROL)
+
+    def encode(self, text: str, parse_special: bool = False, add_bos: bool | None = None) -> list[int]:
+        """Ids of `text`.
+
+        Args:
+            parse_special: read control tokens where their names stand in the text. Never for a user's text.
+            add_bos: begin with the BOS token; None: as the file asks.
+        """
+        ids: list[int] = []
+        if (self.add_bos if add_bos is None else add_bos) and self.bos is not None:
+            ids.append(self.bos)
+        pattern, specials = self._specials if parse_special else self._user_defined
+        at = 0
+        if pattern:
+            for match in pattern.finditer(text):
+                ids += self._plain(text[at : match.start()])
+                ids.append(specials[match.group()])
+                at = match.end()
+        return ids + self._plain(text[at:])
+
+    def _plain(self, text: str) -> list[int]:
+        # Lone surrogates (bytes that were no UTF-8) have no encoding; they become replacement characters.
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        return list(self._backend.encode(text, add_special_tokens=False).ids) if text else []
+
+    # -- tokens to text
+
+    def token_bytes(self, token: int) -> bytes:
+        """What a token writes; nothing for control tokens and ids out of range."""
+        if not 0 <= token < self.n_vocab or self._types[token] == _CONTROL:
+            return b""
+        text = self._tokens[token]
+        if self._types[token] == _USER_DEFINED:
+            return text.encode()
+        try:
+            return bytes(self._letters[letter] for letter in text)
+        except KeyError:
+            return text.encode()
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        return b"".join(map(self.token_bytes, tokens)).decode("utf-8", "replace")
+
+    def piece(self, token: int) -> str:
+        """One token for showing; a control token by its name, half a character as its replacement."""
+        if 0 <= token < self.n_vocab and self._types[token] == _CONTROL:
+            return self._tokens[token]
+        return self.token_bytes(token).decode("utf-8", "replace")
+
+    def decoder(self) -> StreamDecoder:
+        return StreamDecoder(self)
+
+
+class StreamDecoder:
+    """Text of tokens as they come: a character appears when all its bytes are there."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, tokens: Sequence[int]) -> str:
+        return self._utf8.decode(b"".join(map(self._tokenizer.token_bytes, tokens)))
+
+    def flush(self) -> str:
+        """What is left at the end: half a character becomes its replacement."""
+        return self._utf8.decode(b"", final=True)
+
+
+# C0 and C1 controls, DEL; marks that turn or hide text (bidirectional controls, zero-width characters, BOM,
+# interlinear annotation), lone surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def printable(text: str, newlines: bool = True) -> str:
+    """A model's or a file's text, fit for a terminal: nothing in it can move a cursor, colour or hide.
+
+    Args:
+        newlines: keep line feeds (tabs become spaces); else a line feed becomes a space too.
+    """
+    text = _UNSAFE.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
+    return text if newlines else text.replace("\n", " ")
