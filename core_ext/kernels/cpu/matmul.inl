@@ -38,7 +38,7 @@ struct BF16Weights {
 
 template <typename W>
 struct Floats {
-    static constexpr int ROWS = ROWS_32;
+    static constexpr int ROWS = ROWS_FLOAT;
 
     template <int R>
     static void product(const Product& a) {
@@ -64,88 +64,90 @@ struct Floats {
     static const float* x_row(const Product& a, int r) { return reinterpret_cast<const float*>(a.x + r * a.x_stride); }
 };
 
-// ---- Blocks of 32: value = d * q + m --------------------------------------------------------------------------------
-// Of block b, bytes 4j .. 4j+3 make a whole number, times d_w * d_x (rounded once) into partial sum 8 (b % 2) + j, blocks
-// ascending, one fused multiply-add each. m_b * sums_b goes to partial sum b % 16 of a second set, which is added to the
-// first at the end; then the tree. A row of an odd number of blocks is followed by one block of zeros.
+// ---- Blocks of 32: value = d * (q - offset) or d * q + m --------------------------------------------------------------
+// A block's products with its activations add up to one whole number, offset included, exactly. That times d_w * d_x
+// (rounded once) goes to partial sum b % 16, then m_w times the activations' sum to the same; blocks ascending, one fused
+// multiply-add each; then lanes i and i + 8, then the tree. LANES blocks are unpacked side by side and serve all rows. A
+// last group of fewer than 16 blocks is filled up with zeros; + 0 at the end, so that no sign of a zero tells of it.
 
 struct Q4_0Blocks {
     static constexpr int BYTES = 18;
-    static constexpr bool HAS_MIN = true;
-    static Bytes load(const uint8_t* a, const uint8_t* b) { return nibbles(a + 2, b + 2); }
-    static V16 mins(V16 d, const uint8_t*, int64_t) { return d * fill16(-8.0f); }
+    static constexpr bool HAS_MIN = false;
+    static Small<8> load(const uint8_t* p) { return {nibbles(p + 2, BYTES)}; }
+    static Whole total(const Small<8>& w, const int8_t* x, const int32_t* sums) { return less_shifted<3>(dot(w, x), sums); }
 };
 struct Q4_1Blocks {
     static constexpr int BYTES = 20;
     static constexpr bool HAS_MIN = true;
-    static Bytes load(const uint8_t* a, const uint8_t* b) { return nibbles(a + 4, b + 4); }
-    static V16 mins(V16, const uint8_t* p, int64_t stride) { return block_heads(p + 2, stride); }
+    static Small<8> load(const uint8_t* p) { return {nibbles(p + 4, BYTES)}; }
+    static Whole total(const Small<8>& w, const int8_t* x, const int32_t*) { return dot(w, x); }
 };
 struct Q5_0Blocks {
     static constexpr int BYTES = 22;
-    static constexpr bool HAS_MIN = true;
-    static Bytes load(const uint8_t* a, const uint8_t* b) { return nibbles(a + 6, b + 6) | fifth_bits(a + 2, b + 2); }
-    static V16 mins(V16 d, const uint8_t*, int64_t) { return d * fill16(-16.0f); }
+    static constexpr bool HAS_MIN = false;
+    static Small<4> load(const uint8_t* p) { return {with_fifth_bits(nibbles(p + 6, BYTES), p + 2, BYTES)}; }
+    static Whole total(const Small<4>& w, const int8_t* x, const int32_t* sums) { return less_shifted<4>(dot(w, x), sums); }
 };
 struct Q5_1Blocks {
     static constexpr int BYTES = 24;
     static constexpr bool HAS_MIN = true;
-    static Bytes load(const uint8_t* a, const uint8_t* b) { return nibbles(a + 8, b + 8) | fifth_bits(a + 4, b + 4); }
-    static V16 mins(V16, const uint8_t* p, int64_t stride) { return block_heads(p + 2, stride); }
+    static Small<4> load(const uint8_t* p) { return {with_fifth_bits(nibbles(p + 8, BYTES), p + 4, BYTES)}; }
+    static Whole total(const Small<4>& w, const int8_t* x, const int32_t*) { return dot(w, x); }
 };
 struct Q8_0Blocks {
     static constexpr int BYTES = 34;
     static constexpr bool HAS_MIN = false;
-    static SignedBytes load(const uint8_t* a, const uint8_t* b) { return as_signed(pair(a + 2, b + 2)); }
-    static V16 mins(V16, const uint8_t*, int64_t) { return fill16(0.0f); }
+    static Signed load(const uint8_t* p) { return as_signed(bytes32(p + 2, BYTES)); }
+    static Whole total(const Signed& w, const int8_t* x, const int32_t* sums) { return dot(w, x, sums); }
 };
-
-constexpr uint8_t ZERO_BLOCK[34] = {};
 
 template <typename W>
 struct Blocks32 {
-    static constexpr int ROWS = ROWS_32;
+    static constexpr int ROWS = ROWS_32, PARTS = 16 / LANES;
 
     template <int R>
     static void product(const Product& a) {
         const Q8_32Layout layout(a.n_in);
+        const int n_blocks = a.n_in / 32, whole = n_blocks / 16 * 16;
         for (int o = a.begin; o < a.end; ++o) {
-            V16 sums[R], mins[R];
-            for (int r = 0; r < R; ++r) sums[r] = mins[r] = fill16(0.0f);
+            Lanes sums[PARTS][R];
+            for (int part = 0; part < PARTS; ++part)
+                for (int r = 0; r < R; ++r) sums[part][r] = fill_lanes(0.0f);
             const uint8_t* w = a.weights + static_cast<size_t>(o) * a.row_bytes;
-            int b = 0;
-            for (; b + 16 <= a.n_in / 32; b += 16) step<R, true>(a, layout, w + b * W::BYTES, b, 16, sums, mins);
-            if (b < a.n_in / 32) step<R, false>(a, layout, w + b * W::BYTES, b, a.n_in / 32 - b, sums, mins);
-            for (int r = 0; r < R; ++r) a.y[r * a.y_stride + o] = sum(W::HAS_MIN ? sums[r] + mins[r] : sums[r]);
+            for (int b = 0; b < whole; b += 16, w += 16 * W::BYTES)
+                for (int part = 0; part < PARTS; ++part) {
+                    const uint8_t* blocks = w + part * LANES * W::BYTES;
+                    for (int at = 0; at < LANES * W::BYTES; at += 64) prefetch(blocks + at + AHEAD_BYTES);
+                    add<R>(a, layout, blocks, b + part * LANES, sums[part]);
+                }
+            if (whole < n_blocks) {
+                uint8_t last[16 * W::BYTES] = {};
+                for (int b = whole; b < n_blocks; ++b) std::memcpy(last + (b - whole) * W::BYTES, w + (b - whole) * W::BYTES, W::BYTES);
+                for (int part = 0; part < PARTS && whole + part * LANES < n_blocks; ++part)
+                    add<R>(a, layout, last + part * LANES * W::BYTES, whole + part * LANES, sums[part]);
+            }
+            for (int r = 0; r < R; ++r) {
+                Lanes lanes[PARTS];
+                for (int part = 0; part < PARTS; ++part) lanes[part] = sums[part][r];
+                a.y[r * a.y_stride + o] = sum(fold(lanes)) + 0.0f;
+            }
         }
     }
 
-    /// Blocks b .. b + n - 1 at w; n is 16 where WHOLE.
-    template <int R, bool WHOLE>
-    static inline void step(const Product& a, const Q8_32Layout& layout, const uint8_t* w, int b, int n, V16* sums, V16* mins) {
-        int64_t stride = W::BYTES;
-        uint8_t heads[16 * 4] = {};  // d and m alone, of a last step of fewer blocks
-        if (!WHOLE)
-            for (int i = 0; i < n; ++i) std::memcpy(heads + 4 * i, w + i * W::BYTES, 4);
-        const uint8_t* first_head = w;
-        if (!WHOLE) first_head = heads, stride = 4;
-        const V16 d = block_heads(first_head, stride), m = W::mins(d, first_head, stride);
-
-        alignas(64) float scale[R][16];  // d_w * d_x
+    /// Blocks b .. b + LANES - 1, at w.
+    template <int R>
+    static inline void add(const Product& a, const Q8_32Layout& layout, const uint8_t* w, int b, Lanes* sums) {
+        const auto weights = W::load(w);
+        const Lanes d = heads(w, W::BYTES), m = W::HAS_MIN ? heads(w + 2, W::BYTES) : d;
+        const size_t q = layout.q + 512 * static_cast<size_t>(b / 16) + 4 * static_cast<size_t>(b % 16);
         for (int r = 0; r < R; ++r) {
-            const uint8_t* x = a.x + r * a.x_stride;
-            store16(scale[r], d * load16(reinterpret_cast<const float*>(x) + b));
-            if (W::HAS_MIN) mins[r] = fma(m, load16(reinterpret_cast<const float*>(x + layout.sums) + b), mins[r]);
-        }
-        const int count = WHOLE ? 16 : n;
-        for (int i = 0; i < count; i += 2) {
-            const uint8_t* first = w + i * W::BYTES;
-            const auto weights = W::load(first, WHOLE || i + 1 < n ? first + W::BYTES : ZERO_BLOCK);
-            prefetch(first + AHEAD_BYTES);
-            for (int r = 0; r < R; ++r) {
-                const auto* q = reinterpret_cast<const int8_t*>(a.x + r * a.x_stride + layout.q) + 32 * (b + i);
-                sums[r] = fma(dot(weights, q), pair_scale(scale[r] + i), sums[r]);
-            }
+            const uint8_t* row = a.x + r * a.x_stride;
+            const auto* d_x = reinterpret_cast<const float*>(row) + b;
+            const auto* x_sums = reinterpret_cast<const float*>(row + layout.sums) + b;
+            const auto* whole_sums = reinterpret_cast<const int32_t*>(row + layout.whole_sums) + b;
+            const Whole total = W::total(weights, reinterpret_cast<const int8_t*>(row + q), whole_sums);
+            sums[r] = fma(to_lanes(total), times(d, load_lanes(d_x)), sums[r]);
+            if (W::HAS_MIN) sums[r] = fma(m, load_lanes(x_sums), sums[r]);
         }
     }
 };

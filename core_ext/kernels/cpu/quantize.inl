@@ -18,16 +18,20 @@ void quantize_32(const float* x, int n_in, uint8_t* out) {
     const Q8_32Layout layout(n_in);
     auto* d = reinterpret_cast<float*>(out);
     auto* sums = reinterpret_cast<float*>(out + layout.sums);
-    auto* q = reinterpret_cast<int8_t*>(out + layout.q);
+    auto* whole_sums = reinterpret_cast<int32_t*>(out + layout.whole_sums);
     for (int b = 0; b < layout.blocks; ++b) {
         const int at = 32 * b, left = n_in - at;
         const V16 first = load16(x + at, left < 0 ? 0 : left), second = load16(x + at + 16, left < 16 ? 0 : left - 16);
         const BlockScale scale = block_scale(max_lane(max(magnitude_bits(first), magnitude_bits(second))));
         const I16 low = round_to_int8(first * fill16(scale.inverse)), high = round_to_int8(second * fill16(scale.inverse));
-        store_bytes(q + at, low);
-        store_bytes(q + at + 16, high);
+        int8_t q[32];
+        store_bytes(q, low);
+        store_bytes(q + 16, high);
+        uint8_t* group = out + layout.q + 512 * static_cast<size_t>(b / 16) + 4 * static_cast<size_t>(b % 16);
+        for (int j = 0; j < 8; ++j) std::memcpy(group + 64 * j, q + 4 * j, 4);
         d[b] = scale.d;
-        sums[b] = scale.d * static_cast<float>(sum(low) + sum(high));
+        whole_sums[b] = sum(low) + sum(high);
+        sums[b] = scale.d * static_cast<float>(whole_sums[b]);
     }
 }
 

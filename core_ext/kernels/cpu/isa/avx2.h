@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* ISA_NAME = "avx2";
 constexpr const char* ISA_NUMERICS = "fma16";
-/// Rows that a block-of-32 or float product takes at once (two registers of sums each), and a block-of-256 product.
-constexpr int ROWS_32 = 4, ROWS_256 = 8;
+/// Rows that a product takes at once.
+constexpr int ROWS_32 = 8, ROWS_256 = 8, ROWS_FLOAT = 4;
 
 // ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
 
@@ -131,66 +131,122 @@ inline int32_t sum(I16 a) {
     return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-// ---- Weights in blocks of 32, two blocks at a time: lanes 0..7 of a dot are the first block's ------------------------
+// ---- Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of register j --
 
-/// 64 bytes, unsigned weights.
-struct Bytes {
-    __m256i lo, hi;
-};
+constexpr int LANES = 8;
+using Lanes = V8;
+inline Lanes fill_lanes(float x) { return fill8(x); }
+inline Lanes load_lanes(const float* p) { return _mm256_loadu_ps(p); }
+inline Lanes times(Lanes a, Lanes b) { return _mm256_mul_ps(a, b); }
+inline V8 fold(const Lanes parts[2]) { return _mm256_add_ps(parts[0], parts[1]); }
+using Whole = __m256i;
+inline Lanes to_lanes(Whole a) { return _mm256_cvtepi32_ps(a); }
+
 inline __m256i load32(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
-inline Bytes operator|(Bytes a, Bytes b) { return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)}; }
-/// 32 bytes at a and at b.
-inline Bytes pair(const uint8_t* a, const uint8_t* b) { return {load32(a), load32(b)}; }
-/// 16 bytes at a and at b, each -> 16 low nibbles, 16 high nibbles.
-inline __m256i nibbles32(const uint8_t* p) {
-    const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)p));
-    return _mm256_and_si256(_mm256_srlv_epi64(twice, _mm256_set_epi64x(4, 4, 0, 0)), _mm256_set1_epi8(15));
+struct Quads {
+    __m256i v[8];
+};
+/// 16 bytes of each of 8 blocks -> four quads of each: pairs of blocks four apart, then a transposition within halves.
+inline void four_quads(const uint8_t* p, int64_t stride, __m256i* out) {
+    __m256i row[4];
+    for (int k = 0; k < 4; ++k) {
+        const __m128i low = _mm_loadu_si128((const __m128i*)(p + k * stride));
+        const __m128i high = _mm_loadu_si128((const __m128i*)(p + (k + 4) * stride));
+        row[k] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    }
+    const __m256i a = _mm256_unpacklo_epi32(row[0], row[1]), b = _mm256_unpackhi_epi32(row[0], row[1]);
+    const __m256i c = _mm256_unpacklo_epi32(row[2], row[3]), d = _mm256_unpackhi_epi32(row[2], row[3]);
+    out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
+    out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
-inline Bytes nibbles(const uint8_t* a, const uint8_t* b) { return {nibbles32(a), nibbles32(b)}; }
-/// 32 bits at a and at b -> 16 where the bit is set.
-inline __m256i bits32(const uint8_t* p) {
-    int32_t bits;
-    std::memcpy(&bits, p, 4);
-    const __m256i spread = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
-    const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
-    const __m256i set = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), spread), bit);
-    return _mm256_and_si256(_mm256_cmpeq_epi8(set, bit), _mm256_set1_epi8(16));
+/// 32 bytes of each block.
+inline Quads bytes32(const uint8_t* p, int64_t stride) {
+    Quads out;
+    four_quads(p, stride, out.v);
+    four_quads(p + 16, stride, out.v + 4);
+    return out;
 }
-inline Bytes fifth_bits(const uint8_t* a, const uint8_t* b) { return {bits32(a), bits32(b)}; }
+/// 16 bytes of each block: low nibbles, then high nibbles.
+inline Quads nibbles(const uint8_t* p, int64_t stride) {
+    const __m256i low = _mm256_set1_epi8(15);
+    Quads out;
+    four_quads(p, stride, out.v);
+    for (int j = 0; j < 4; ++j) {
+        out.v[4 + j] = _mm256_and_si256(_mm256_srli_epi16(out.v[j], 4), low);
+        out.v[j] = _mm256_and_si256(out.v[j], low);
+    }
+    return out;
+}
+/// + 16 where the bit is set; 32 bits of each block.
+inline Quads with_fifth_bits(Quads w, const uint8_t* p, int64_t stride) {
+    const auto at = [&](int64_t i) {
+        int32_t bits;
+        std::memcpy(&bits, p + i * stride, 4);
+        return bits;
+    };
+    const __m256i all = _mm256_set_epi32(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+    for (int j = 0; j < 8; ++j) {  // byte j / 2 of the bits, four times; of its bits, one each
+        const __m256i spread = _mm256_add_epi8(_mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0, 0x0c0c0c0c, 0x08080808, 0x04040404, 0),
+                                               _mm256_set1_epi8(static_cast<char>(j / 2)));
+        const __m256i bit = _mm256_set1_epi32(j % 2 ? static_cast<int32_t>(0x80402010) : 0x08040201);
+        const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(all, spread), bit), bit);
+        w.v[j] = _mm256_or_si256(w.v[j], _mm256_and_si256(set, _mm256_set1_epi8(16)));
+    }
+    return w;
+}
 
-/// Lane i: sum of w * x over bytes 4i .. 4i+3. w at most 31, so that the 16-bit pairs hold it.
-inline V16 to_float(__m256i lo, __m256i hi) { return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)}; }
-inline V16 dot(Bytes w, const int8_t* x) {
+/// Unsigned weights so small that ADDED products of pairs (two times weight times 127) fit 16 bits together.
+template <int ADDED>
+struct Small {
+    Quads w;
+};
+/// Each block's sum of w * x.
+template <int ADDED>
+inline Whole dot(const Small<ADDED>& a, const int8_t* x) {
     const __m256i ones = _mm256_set1_epi16(1);
-    return to_float(_mm256_madd_epi16(_mm256_maddubs_epi16(w.lo, load32(x)), ones),
-                    _mm256_madd_epi16(_mm256_maddubs_epi16(w.hi, load32(x + 32)), ones));
+    __m256i total = _mm256_setzero_si256();
+    for (int j = 0; j < 8; j += ADDED) {
+        __m256i pairs = _mm256_maddubs_epi16(a.w.v[j], load32(x + 64 * j));
+        for (int i = j + 1; i < j + ADDED; ++i)
+            pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(a.w.v[i], load32(x + 64 * i)));
+        total = j ? _mm256_add_epi32(total, _mm256_madd_epi16(pairs, ones)) : _mm256_madd_epi16(pairs, ones);
+    }
+    return total;
+}
+/// a - (sums << SHIFT): an offset of 2^SHIFT on every weight.
+template <int SHIFT>
+inline Whole less_shifted(Whole a, const int32_t* sums) {
+    return _mm256_sub_epi32(a, _mm256_slli_epi32(load32(sums), SHIFT));
 }
 /// Signed weights, -128 included: |w| times x with w's sign; 2 * 128 * 127 fits 16 bits since x is never -128.
-struct SignedBytes {
-    Bytes w, magnitude;
+struct Signed {
+    Quads w;
 };
-inline SignedBytes as_signed(Bytes w) { return {w, {_mm256_abs_epi8(w.lo), _mm256_abs_epi8(w.hi)}}; }
-inline V16 dot(SignedBytes w, const int8_t* x) {
+inline Signed as_signed(const Quads& w) { return {w}; }
+inline Whole dot(const Signed& a, const int8_t* x, const int32_t*) {
     const __m256i ones = _mm256_set1_epi16(1);
-    const __m256i lo = _mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(load32(x), w.w.lo));
-    const __m256i hi = _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(load32(x + 32), w.w.hi));
-    return to_float(_mm256_madd_epi16(lo, ones), _mm256_madd_epi16(hi, ones));
+    __m256i total = _mm256_setzero_si256();
+    for (int j = 0; j < 8; ++j) {
+        const __m256i signed_x = _mm256_sign_epi8(load32(x + 64 * j), a.w.v[j]);
+        const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a.w.v[j]), signed_x), ones);
+        total = j ? _mm256_add_epi32(total, four) : four;
+    }
+    return total;
 }
-/// s[0] in lanes 0..7, s[1] in lanes 8..15.
-inline V16 pair_scale(const float* s) { return {_mm256_broadcast_ss(s), _mm256_broadcast_ss(s + 1)}; }
 
-/// The float16 at the head of 16 blocks that lie `stride` bytes apart.
+/// The float16 at the head of LANES blocks that lie `stride` bytes apart.
 inline __m128i heads8(const uint8_t* p, int64_t stride) {
     const auto at = [&](int64_t i) {
         int16_t h;
         std::memcpy(&h, p + i * stride, 2);
         return h;
     };
-    return _mm_set_epi16(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+    __m128i h = _mm_cvtsi32_si128(at(0));
+    h = _mm_insert_epi16(h, at(1), 1), h = _mm_insert_epi16(h, at(2), 2), h = _mm_insert_epi16(h, at(3), 3);
+    h = _mm_insert_epi16(h, at(4), 4), h = _mm_insert_epi16(h, at(5), 5), h = _mm_insert_epi16(h, at(6), 6);
+    return _mm_insert_epi16(h, at(7), 7);
 }
-inline V16 block_heads(const uint8_t* p, int64_t stride) {
-    return {_mm256_cvtph_ps(heads8(p, stride)), _mm256_cvtph_ps(heads8(p + 8 * stride, stride))};
-}
+inline Lanes heads(const uint8_t* p, int64_t stride) { return _mm256_cvtph_ps(heads8(p, stride)); }
 
 // ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* ISA_NAME = "avx512";
 constexpr const char* ISA_NUMERICS = "fma16";
-constexpr int ROWS_32 = 8, ROWS_256 = 8;
+constexpr int ROWS_32 = 8, ROWS_256 = 8, ROWS_FLOAT = 8;
 
 // ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
 
@@ -101,62 +101,116 @@ inline I16 round_to_int8(V16 x) {
 inline void store_bytes(int8_t* p, I16 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v)); }
 inline int32_t sum(I16 a) { return _mm512_reduce_add_epi32(a.v); }
 
-// ---- Weights in blocks of 32, two blocks at a time: lanes 0..7 of a dot are the first block's ------------------------
+// ---- Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of register j --
 
-/// 64 bytes, unsigned weights.
-struct Bytes {
-    __m512i v;
-};
+constexpr int LANES = 16;
+using Lanes = V16;
+inline Lanes fill_lanes(float x) { return fill16(x); }
+inline Lanes load_lanes(const float* p) { return load16(p); }
+inline Lanes times(Lanes a, Lanes b) { return a * b; }
+inline V8 fold(const Lanes parts[1]) { return fold(parts[0]); }
+using Whole = __m512i;
+inline Lanes to_lanes(Whole a) { return {_mm512_cvtepi32_ps(a)}; }
+
 inline __m512i load64(const void* p) { return _mm512_loadu_si512(p); }
 inline __m512i halves(__m256i lo, __m256i hi) { return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1); }
-inline Bytes operator|(Bytes a, Bytes b) { return {_mm512_or_si512(a.v, b.v)}; }
-/// 32 bytes at a and at b.
-inline Bytes pair(const uint8_t* a, const uint8_t* b) { return {halves(load32(a), load32(b))}; }
-/// 16 bytes at a and at b, each -> 16 low nibbles, 16 high nibbles.
-inline __m256i twice(const uint8_t* p) { return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)p)); }
-inline Bytes nibbles(const uint8_t* a, const uint8_t* b) {
-    const __m512i shift = _mm512_set_epi64(4, 4, 0, 0, 4, 4, 0, 0);
-    return {_mm512_and_si512(_mm512_srlv_epi64(halves(twice(a), twice(b)), shift), _mm512_set1_epi8(15))};
-}
-/// 32 bits at a and at b -> 16 where the bit is set.
-inline Bytes fifth_bits(const uint8_t* a, const uint8_t* b) {
-    uint32_t first, second;
-    std::memcpy(&first, a, 4);
-    std::memcpy(&second, b, 4);
-    return {_mm512_maskz_mov_epi8(static_cast<uint64_t>(second) << 32 | first, _mm512_set1_epi8(16))};
-}
-
-/// Lane i: sum of w * x over bytes 4i .. 4i+3.
-inline V16 dot(Bytes w, const int8_t* x) {
-    return {_mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), w.v, load64(x)))};
-}
-/// Signed weights, -128 included: the instruction wants one unsigned factor, so it is x + 128, less 128 times the weights.
-struct SignedBytes {
-    __m512i w, offset;
+struct Quads {
+    __m512i v[8];
 };
-inline SignedBytes as_signed(Bytes w) {
-    const __m512i zero = _mm512_setzero_si512();
-    return {w.v, _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(zero, _mm512_set1_epi8(-128), w.v))};
+/// 16 bytes of each of 16 blocks -> four quads of each: blocks four apart, then a transposition within quarters.
+inline void four_quads(const uint8_t* p, int64_t stride, __m512i* out) {
+    const auto block = [&](int64_t i) { return _mm_loadu_si128((const __m128i*)(p + i * stride)); };
+    __m512i row[4];
+    for (int k = 0; k < 4; ++k) {
+        row[k] = _mm512_inserti32x4(_mm512_castsi128_si512(block(k)), block(k + 4), 1);
+        row[k] = _mm512_inserti32x4(_mm512_inserti32x4(row[k], block(k + 8), 2), block(k + 12), 3);
+    }
+    const __m512i a = _mm512_unpacklo_epi32(row[0], row[1]), b = _mm512_unpackhi_epi32(row[0], row[1]);
+    const __m512i c = _mm512_unpacklo_epi32(row[2], row[3]), d = _mm512_unpackhi_epi32(row[2], row[3]);
+    out[0] = _mm512_unpacklo_epi64(a, c), out[1] = _mm512_unpackhi_epi64(a, c);
+    out[2] = _mm512_unpacklo_epi64(b, d), out[3] = _mm512_unpackhi_epi64(b, d);
 }
-inline V16 dot(SignedBytes w, const int8_t* x) {
-    const __m512i moved = _mm512_xor_si512(load64(x), _mm512_set1_epi8(-128));
-    return {_mm512_cvtepi32_ps(_mm512_dpbusd_epi32(w.offset, moved, w.w))};
+/// 32 bytes of each block.
+inline Quads bytes32(const uint8_t* p, int64_t stride) {
+    Quads out;
+    four_quads(p, stride, out.v);
+    four_quads(p + 16, stride, out.v + 4);
+    return out;
 }
-/// s[0] in lanes 0..7, s[1] in lanes 8..15.
-inline V16 pair_scale(const float* s) {
-    return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_broadcast_ss(s)), _mm256_broadcast_ss(s + 1), 1)};
+/// 16 bytes of each block: low nibbles, then high nibbles.
+inline Quads nibbles(const uint8_t* p, int64_t stride) {
+    const __m512i low = _mm512_set1_epi8(15);
+    Quads out;
+    four_quads(p, stride, out.v);
+    for (int j = 0; j < 4; ++j) {
+        out.v[4 + j] = _mm512_and_si512(_mm512_srli_epi16(out.v[j], 4), low);
+        out.v[j] = _mm512_and_si512(out.v[j], low);
+    }
+    return out;
+}
+/// + 16 where the bit is set; 32 bits of each block.
+inline Quads with_fifth_bits(Quads w, const uint8_t* p, int64_t stride) {
+    const auto at = [&](int64_t i) {
+        int32_t bits;
+        std::memcpy(&bits, p + i * stride, 4);
+        return bits;
+    };
+    const __m512i all = _mm512_set_epi32(at(15), at(14), at(13), at(12), at(11), at(10), at(9), at(8), at(7), at(6),
+                                         at(5), at(4), at(3), at(2), at(1), at(0));
+    for (int j = 0; j < 8; ++j) {  // byte j / 2 of the bits, four times; of its bits, one each
+        const __m512i spread = _mm512_add_epi8(_mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0),
+                                               _mm512_set1_epi8(static_cast<char>(j / 2)));
+        const __m512i bit = _mm512_set1_epi32(j % 2 ? static_cast<int32_t>(0x80402010) : 0x08040201);
+        const __mmask64 set = _mm512_test_epi8_mask(_mm512_shuffle_epi8(all, spread), bit);
+        w.v[j] = _mm512_mask_add_epi8(w.v[j], set, w.v[j], _mm512_set1_epi8(16));
+    }
+    return w;
 }
 
-/// The float16 at the head of 16 blocks that lie `stride` bytes apart.
+/// Unsigned weights. (How many 16-bit sums may be added is the twin's concern: here they are 32 bits wide.)
+template <int ADDED>
+struct Small {
+    Quads w;
+};
+/// Each block's sum of w * x.
+inline Whole dot(const Quads& w, const int8_t* x, Whole total) {
+    for (int j = 0; j < 8; ++j) total = _mm512_dpbusd_epi32(total, w.v[j], load64(x + 64 * j));
+    return total;
+}
+template <int ADDED>
+inline Whole dot(const Small<ADDED>& a, const int8_t* x) {
+    return dot(a.w, x, _mm512_setzero_si512());
+}
+/// a - (sums << SHIFT): an offset of 2^SHIFT on every weight.
+template <int SHIFT>
+inline Whole less_shifted(Whole a, const int32_t* sums) {
+    return _mm512_sub_epi32(a, _mm512_slli_epi32(load64(sums), SHIFT));
+}
+/// Signed weights, -128 included: the instruction wants one unsigned factor, so it is w + 128, less 128 times the sums.
+struct Signed {
+    Quads w;
+};
+inline Signed as_signed(Quads w) {
+    for (int j = 0; j < 8; ++j) w.v[j] = _mm512_xor_si512(w.v[j], _mm512_set1_epi8(-128));
+    return {w};
+}
+inline Whole dot(const Signed& a, const int8_t* x, const int32_t* sums) {
+    return dot(a.w, x, less_shifted<7>(_mm512_setzero_si512(), sums));
+}
+
+/// The float16 at the head of LANES blocks that lie `stride` bytes apart.
 inline __m128i heads8(const uint8_t* p, int64_t stride) {
     const auto at = [&](int64_t i) {
         int16_t h;
         std::memcpy(&h, p + i * stride, 2);
         return h;
     };
-    return _mm_set_epi16(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+    __m128i h = _mm_cvtsi32_si128(at(0));
+    h = _mm_insert_epi16(h, at(1), 1), h = _mm_insert_epi16(h, at(2), 2), h = _mm_insert_epi16(h, at(3), 3);
+    h = _mm_insert_epi16(h, at(4), 4), h = _mm_insert_epi16(h, at(5), 5), h = _mm_insert_epi16(h, at(6), 6);
+    return _mm_insert_epi16(h, at(7), 7);
 }
-inline V16 block_heads(const uint8_t* p, int64_t stride) {
+inline Lanes heads(const uint8_t* p, int64_t stride) {
     return {_mm512_cvtph_ps(_mm256_set_m128i(heads8(p + 8 * stride, stride), heads8(p, stride)))};
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* ISA_NAME = "portable";
 constexpr const char* ISA_NUMERICS = "portable";
-constexpr int ROWS_32 = 4, ROWS_256 = 4;
+constexpr int ROWS_32 = 4, ROWS_256 = 4, ROWS_FLOAT = 4;
 
 // ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
 
@@ -134,63 +134,78 @@ inline int32_t sum(I16 a) {
     return s;
 }
 
-// ---- Weights in blocks of 32, two blocks at a time: lanes 0..7 of a dot are the first block's ------------------------
+// ---- Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of register j --
 
-/// 64 bytes, unsigned weights.
-struct Bytes {
-    uint8_t v[64];
+constexpr int LANES = 16;
+using Lanes = V16;
+inline Lanes fill_lanes(float x) { return fill16(x); }
+inline Lanes load_lanes(const float* p) { return load16(p); }
+inline Lanes times(Lanes a, Lanes b) { return a * b; }
+inline V8 fold(const Lanes parts[1]) { return fold(parts[0]); }
+using Whole = I16;
+inline Lanes to_lanes(Whole a) { return lanes16([&](int i) { return static_cast<float>(a.v[i]); }); }
+
+struct Quads {
+    uint8_t v[8][64];
 };
-inline Bytes operator|(Bytes a, Bytes b) {
-    for (int i = 0; i < 64; ++i) a.v[i] |= b.v[i];
-    return a;
-}
-/// 32 bytes at a and at b.
-inline Bytes pair(const uint8_t* a, const uint8_t* b) {
-    Bytes out;
-    std::memcpy(out.v, a, 32);
-    std::memcpy(out.v + 32, b, 32);
+/// 32 bytes of each block.
+inline Quads bytes32(const uint8_t* p, int64_t stride) {
+    Quads out;
+    for (int j = 0; j < 8; ++j)
+        for (int b = 0; b < 16; ++b) std::memcpy(out.v[j] + 4 * b, p + b * stride + 4 * j, 4);
     return out;
 }
-/// 16 bytes at a and at b, each -> 16 low nibbles, 16 high nibbles.
-inline void nibbles32(const uint8_t* p, uint8_t* out) {
-    for (int i = 0; i < 16; ++i) out[i] = p[i] & 15;
-    for (int i = 0; i < 16; ++i) out[16 + i] = p[i] >> 4;
-}
-inline Bytes nibbles(const uint8_t* a, const uint8_t* b) {
-    Bytes out;
-    nibbles32(a, out.v);
-    nibbles32(b, out.v + 32);
+/// 16 bytes of each block: low nibbles, then high nibbles.
+inline Quads nibbles(const uint8_t* p, int64_t stride) {
+    Quads out;
+    for (int j = 0; j < 4; ++j) {
+        for (int b = 0; b < 16; ++b) std::memcpy(out.v[j] + 4 * b, p + b * stride + 4 * j, 4);
+        for (int i = 0; i < 64; ++i) out.v[4 + j][i] = out.v[j][i] >> 4;
+        for (int i = 0; i < 64; ++i) out.v[j][i] &= 15;
+    }
     return out;
 }
-/// 32 bits at a and at b -> 16 where the bit is set.
-inline Bytes fifth_bits(const uint8_t* a, const uint8_t* b) {
-    const uint32_t first = blocks::read<uint32_t>(a), second = blocks::read<uint32_t>(b);
-    Bytes out;
-    for (int i = 0; i < 32; ++i) out.v[i] = static_cast<uint8_t>((first >> i & 1) << 4);
-    for (int i = 0; i < 32; ++i) out.v[32 + i] = static_cast<uint8_t>((second >> i & 1) << 4);
-    return out;
+/// + 16 where the bit is set; 32 bits of each block.
+inline Quads with_fifth_bits(Quads w, const uint8_t* p, int64_t stride) {
+    for (int b = 0; b < 16; ++b) {
+        const uint32_t bits = blocks::read<uint32_t>(p + b * stride);
+        for (int i = 0; i < 32; ++i) w.v[i / 4][4 * b + i % 4] |= static_cast<uint8_t>((bits >> i & 1) << 4);
+    }
+    return w;
 }
 
-/// Lane i: sum of w * x over bytes 4i .. 4i+3.
+/// Unsigned weights. (How many 16-bit sums may be added is the twins' concern.)
+template <int ADDED>
+struct Small {
+    Quads w;
+};
+/// Each block's sum of w * x.
 template <typename W>
-inline V16 dot4(const W* w, const int8_t* x) {
-    return lanes16([&](int i) {
-        int32_t s = 0;
-        for (int j = 4 * i; j < 4 * i + 4; ++j) s += static_cast<int32_t>(w[j]) * x[j];
-        return static_cast<float>(s);
-    });
+inline Whole dot_as(const Quads& w, const int8_t* x) {
+    Whole total = {};
+    for (int j = 0; j < 8; ++j)
+        for (int b = 0; b < 16; ++b)
+            for (int i = 4 * b; i < 4 * b + 4; ++i) total.v[b] += static_cast<W>(w.v[j][i]) * x[64 * j + i];
+    return total;
 }
-inline V16 dot(const Bytes& w, const int8_t* x) { return dot4(w.v, x); }
-struct SignedBytes {
-    int8_t v[64];
+template <int ADDED>
+inline Whole dot(const Small<ADDED>& a, const int8_t* x) {
+    return dot_as<uint8_t>(a.w, x);
+}
+/// a - (sums << SHIFT): an offset of 2^SHIFT on every weight.
+template <int SHIFT>
+inline Whole less_shifted(Whole a, const int32_t* sums) {
+    return whole16([&](int i) { return a.v[i] - sums[i] * (1 << SHIFT); });
+}
+/// Signed weights, -128 included.
+struct Signed {
+    Quads w;
 };
-inline SignedBytes as_signed(const Bytes& w) { return blocks::read<SignedBytes>(w.v); }
-inline V16 dot(const SignedBytes& w, const int8_t* x) { return dot4(w.v, x); }
-/// s[0] in lanes 0..7, s[1] in lanes 8..15.
-inline V16 pair_scale(const float* s) { return lanes16([&](int i) { return s[i / 8]; }); }
+inline Signed as_signed(const Quads& w) { return {w}; }
+inline Whole dot(const Signed& a, const int8_t* x, const int32_t*) { return dot_as<int8_t>(a.w, x); }
 
-/// The float16 at the head of 16 blocks that lie `stride` bytes apart.
-inline V16 block_heads(const uint8_t* p, int64_t stride) {
+/// The float16 at the head of LANES blocks that lie `stride` bytes apart.
+inline Lanes heads(const uint8_t* p, int64_t stride) {
     return lanes16([&](int i) { return blocks::read_f16(p + i * stride); });
 }
 
