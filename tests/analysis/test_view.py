@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strata_tui.analysis.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind, event
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.analysis.view import View, toggle_text
+from strata_tui.record.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind
 
-from tests.tui.fake_engine import MS, FakeEngine
+from tests.tui.fake_engine import MS, FakeEngine, event
 
 
 def decoded(engine: FakeEngine, view: View, ms: float, step_ms: float = 17.0) -> np.ndarray:
@@ -35,12 +35,12 @@ def test_counters_are_those_of_the_events(n_stages: int, overlap: bool) -> None:
     started(engine)
     events = decoded(engine, view, 2000)
     rates = view.rates(engine.now_ns())
-    verdicts = events[events["kind"] == Kind.VERDICT]
+    verdicts = events[events["kind"] == Kind.verdict]
     assert len(verdicts) > 50
     assert rates.windows == len(verdicts)
     assert rates.drafted == sum(int(v["rows"]) - 1 for v in verdicts)
     assert rates.accepted == sum(int(v["a"]) for v in verdicts)
-    assert rates.tokens == np.count_nonzero(events["kind"] == Kind.TOKEN)
+    assert rates.tokens == np.count_nonzero(events["kind"] == Kind.token)
     for k, (hit, had) in enumerate(rates.accepted_per_position, start=1):
         assert had == sum(1 for v in verdicts if v["rows"] > k)
         assert hit == sum(1 for v in verdicts if v["a"] >= k)
@@ -77,10 +77,10 @@ def test_ms_per_window_leaves_out_what_was_held_back() -> None:
         started(engine)
         events = decoded(engine, view, 4000)
         figures.append(view.rates(engine.now_ns()))
-        verdicts = events[events["kind"] == Kind.VERDICT]
-        held = int(events[events["kind"] == Kind.THROTTLE]["dur_ns"].sum())
+        verdicts = events[events["kind"] == Kind.verdict]
+        held = int(events[events["kind"] == Kind.throttle]["dur_ns"].sum())
         end = (verdicts["start_ns"] + verdicts["dur_ns"]).astype(np.int64)
-        begin = int(events[events["kind"] == Kind.WINDOW]["start_ns"].min())
+        begin = int(events[events["kind"] == Kind.window]["start_ns"].min())
         busy = end[-1] - begin - held
         assert figures[-1].ms_per_window == pytest.approx(busy / len(verdicts) / 1e6, rel=0.02)
     assert figures[1].tokens_per_s_session == pytest.approx(40, rel=0.05)
@@ -92,8 +92,8 @@ def test_rates_are_tokens_over_time() -> None:
     view = View(1)
     begin = 10**9
     times = begin + 50 * MS + np.arange(200) * 5 * MS
-    rows = [event(Kind.REQUEST_BEGIN, begin, window=1)]
-    rows += [event(Kind.TOKEN, int(t), a=1) for t in times]
+    rows = [event(Kind.request_begin, begin, window=1)]
+    rows += [event(Kind.token, int(t), a=1) for t in times]
     view.take(np.array(rows, EVENT_DTYPE))
     rates = view.rates(int(times[-1]))
     assert rates.first_token_ms == pytest.approx(50)
@@ -105,8 +105,8 @@ def test_rates_are_tokens_over_time() -> None:
 
 def test_a_slow_text_has_a_rate_too() -> None:
     view = View(1)
-    rows = [event(Kind.REQUEST_BEGIN, 0, window=1)]
-    rows += [event(Kind.TOKEN, int(t * 1e9), a=1) for t in (4, 8, 12, 16)]
+    rows = [event(Kind.request_begin, 0, window=1)]
+    rows += [event(Kind.token, int(t * 1e9), a=1) for t in (4, 8, 12, 16)]
     view.take(np.array(rows, EVENT_DTYPE))
     assert view.rates(int(16e9)).tokens_per_s == pytest.approx(0.25)
 
@@ -118,7 +118,7 @@ def test_nothing_is_known_before_the_first_event() -> None:
     assert rates.tokens_per_s is None and rates.ms_per_window is None and rates.accepted_per_position == ()
     picture = view.picture(0, 10**9, 50, now_ns=10**9)
     assert [lane.stage for lane in picture.lanes] == [0, 1, DRAFT_LANE, HOST_LANE]
-    assert all([run.state for run in lane.runs] == [LaneState.IDLE] for lane in picture.lanes)
+    assert all([run.state for run in lane.runs] == [LaneState.UNKNOWN] for lane in picture.lanes)
 
 
 def test_lanes_show_the_wait_of_an_overlapped_reader() -> None:
@@ -151,9 +151,9 @@ def test_a_program_that_has_not_reported_back_is_in_flight_not_idle() -> None:
     view.take(
         np.array(
             [
-                event(Kind.REQUEST_BEGIN, 0, window=1),
-                event(Kind.WINDOW, 0, window=1, rows=1),
-                event(Kind.LAUNCH, 0, 10 * ms, stage=0, window=1),
+                event(Kind.request_begin, 0, window=1),
+                event(Kind.window, 0, window=1, rows=1),
+                event(Kind.launch, 0, 10 * ms, stage=0, window=1),
             ],
             EVENT_DTYPE,
         )
@@ -173,7 +173,7 @@ def test_a_toggle_is_a_mark_at_its_column() -> None:
     decoded(engine, view, 200)
     engine.switches.overlap = True
     events = decoded(engine, view, 200)
-    at = int(events[events["kind"] == Kind.TOGGLE]["start_ns"][0])
+    at = int(events[events["kind"] == Kind.toggle]["start_ns"][0])
     picture = view.picture(at - 40 * MS, at + 60 * MS, 50)
     assert [(column, mark.text) for column, mark in picture.marks] == [(20, "overlap=1")]
 
@@ -183,7 +183,7 @@ def test_memory_is_bounded_and_counters_stay_exact() -> None:
     started(engine, 10**6)
     events = decoded(engine, view, 3000)
     assert len(view.events) == 500 and view.events_let_go == len(events) - 500
-    assert view.rates(engine.now_ns()).windows == np.count_nonzero(events["kind"] == Kind.VERDICT)
+    assert view.rates(engine.now_ns()).windows == np.count_nonzero(events["kind"] == Kind.verdict)
 
 
 def test_drafts_of_a_window_carry_their_fate() -> None:
@@ -191,7 +191,7 @@ def test_drafts_of_a_window_carry_their_fate() -> None:
     started(engine)
     events = decoded(engine, view, 500)
     window = view.windows.rows[-3]
-    drafts = events[(events["kind"] == Kind.DRAFT_TOKEN) & (events["window"] == window["id"])]
+    drafts = events[(events["kind"] == Kind.draft_token) & (events["window"] == window["id"])]
     assert window["drafts"][: len(drafts)].tolist() == drafts["a"].tolist()
     assert window["rows"] == len(drafts) + 1 and window["end_ns"] > window["start_ns"]
     assert view.windows_before(int(window["start_ns"]), 1)["id"].tolist() == [window["id"]]
@@ -199,19 +199,7 @@ def test_drafts_of_a_window_carry_their_fate() -> None:
 
 @pytest.mark.parametrize(
     ("switch", "value", "text"),
-    [(0, 1, "overlap=1"), (5, 250_000, "theta=0.25"), (3, 4, "draft-max=4"), (99, 1, "switch 99=1")],
+    [(0, 1, "overlap=1"), (5, 250_000, "theta=0.25"), (3, 4, "draft-max=4"), (99, 1, "SwitchId 99=1")],
 )
 def test_toggles_are_told_in_the_words_of_the_command_line(switch: int, value: int, text: str) -> None:
     assert toggle_text(switch, value) == text
-
-
-def test_numbers_are_those_of_the_native_module() -> None:
-    core = pytest.importorskip("strata_tui._core")
-    from strata_tui.analysis import events
-
-    assert {kind.name.lower(): int(kind) for kind in Kind} == {
-        name: n for name, n in core.EVENT_KINDS.items() if name != "none"
-    }
-    assert core.event_dtype() == EVENT_DTYPE
-    assert (core.DRAFT_LANE, core.HOST_LANE) == (DRAFT_LANE, HOST_LANE)
-    assert tuple(core.FINISHES) == events.FINISHES and tuple(core.SWITCHES) == events.SWITCHES

@@ -1,9 +1,8 @@
 """An engine without a model: the events of a seeded schedule on a clock that the test moves.
 
 It has the face of `strata_tui.engine.Engine` and `Session` as far as the console uses it. Nothing runs by
-itself: `engine.clock.advance(ms)` moves time, and whoever reads sees what would have happened by then. Windows,
-drafts and verdicts follow from the seed, the times of the stages from `stage_ms`; overlap changes the order of
-launches.
+itself: `engine.clock.advance(ms)` moves time, and whoever reads sees what would have happened by then.
+Drafts and verdicts follow from the seed, times from `stage_ms`; overlap changes the order of launches.
 """
 
 from __future__ import annotations
@@ -14,10 +13,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from strata_tui.analysis.events import DRAFT_LANE, EVENT_DTYPE, FINISHES, HOST_LANE, SWITCHES, Kind, event
+from strata_tui.record.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Finish, Kind, SwitchId
 
 MS = 1_000_000
 US = 1_000
+
+
+def event(kind: Kind, start_ns: int, dur_ns: int = 0, **fields: int) -> tuple[int, ...]:
+    """One row for `np.array([...], EVENT_DTYPE)`."""
+    stage = fields.get("stage", HOST_LANE)
+    rest = (fields.get(name, 0) for name in ("rows", "a", "b"))
+    return (start_ns, dur_ns, fields.get("window", 0), int(kind), stage, *rest)
 
 
 class Clock:
@@ -55,7 +61,7 @@ class FakeSwitches:
         return []
 
     def _values(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SWITCHES if hasattr(self, name)}
+        return {name: getattr(self, name) for name in SwitchId.__members__ if hasattr(self, name)}
 
 
 class FakeSession:
@@ -159,7 +165,7 @@ class FakeEngine:
         self.sampling.append(sampling)
         self._request += 1
         self._t = max(self._t, self.clock.now_ns)
-        self._note(Kind.REQUEST_BEGIN, self._t, window=self._request, a=n_prompt)
+        self._note(Kind.request_begin, self._t, window=self._request, a=n_prompt)
         self._toggles(first=self._request == 1)
         self._written, self._limit, self._drafts, self._position = 0, max_tokens or 200, 0, n_prompt
         for start in range(0, n_prompt, 32):
@@ -167,7 +173,7 @@ class FakeEngine:
             for s, ms in enumerate(self._stage_ms):
                 begin = max(self._t, self._free[s])
                 self._note(
-                    Kind.PREFILL_CHUNK,
+                    Kind.prefill_chunk,
                     begin,
                     int(2 * ms * MS),
                     stage=s,
@@ -200,7 +206,7 @@ class FakeEngine:
         for name, value in values.items():
             if not first and self.switches._live.get(name) != value:
                 shown = value if isinstance(value, (bool, int)) else 0
-                self._note(Kind.TOGGLE, self._t, a=SWITCHES.index(name), b=int(shown))
+                self._note(Kind.toggle, self._t, a=SwitchId[name], b=int(shown))
         self.switches._live = values
 
     def _run_window(self) -> None:
@@ -208,61 +214,61 @@ class FakeEngine:
         self._window += 1
         window, overlap, t = self._window, self.switches.overlap, self._t
         rows = 1 + self._drafts
-        self._note(Kind.WINDOW, t, window=window, rows=rows, a=self._position)
+        self._note(Kind.window, t, window=window, rows=rows, a=self._position)
         for k in range(1, rows):
-            self._note(Kind.DRAFT_TOKEN, t, window=window, rows=k, a=self._next(k), b=700_000)
+            self._note(Kind.draft_token, t, window=window, rows=k, a=self._next(k), b=700_000)
         jitter = self._random.uniform(0.95, 1.05, len(self._stage_ms))
         host, done = t, t
         for s, ms in enumerate(self._stage_ms):
             if not overlap:
                 host = max(host, done)
-            self._note(Kind.STAGE_INPUTS, host, 40 * US, stage=s, window=window)
+            self._note(Kind.stage_inputs, host, 40 * US, stage=s, window=window)
             self._note(
-                Kind.LAUNCH, host + 40 * US, 160 * US, stage=s, window=window, a=int(overlap and s > 0)
+                Kind.launch, host + 40 * US, 160 * US, stage=s, window=window, a=int(overlap and s > 0)
             )
             host += 200 * US
             begin = max(host, self._free[s])
             ready = max(begin + 2 * US, done)
-            self._note(Kind.WAIT_READY, begin, ready - begin, stage=s, window=window)
+            self._note(Kind.wait_ready, begin, ready - begin, stage=s, window=window)
             if self._fail_at == window and s == 1:
-                self._note(Kind.ERROR, ready, stage=s, window=window)
+                self._note(Kind.error, ready, stage=s, window=window)
                 self._end(ready, "error")
                 return
             run = int(ms * MS * (1 + 0.05 * rows) * jitter[s])
-            self._note(Kind.RUN, ready, run, stage=s, window=window, rows=rows, a=self._position)
+            self._note(Kind.run, ready, run, stage=s, window=window, rows=rows, a=self._position)
             done = self._free[s] = ready + run
             if not overlap or s == len(self._stage_ms) - 1:
-                self._note(Kind.SYNC, done, 300 * US, stage=s, window=window)
+                self._note(Kind.sync, done, 300 * US, stage=s, window=window)
                 done += 300 * US
         accepted = int(np.argmin(np.append(self._random.random(rows - 1) < 0.72, False)))
         emitted = min(accepted + 1, self._limit - self._written)
-        self._note(Kind.VERDICT, done, 120 * US, window=window, rows=rows, a=accepted, b=emitted)
+        self._note(Kind.verdict, done, 120 * US, window=window, rows=rows, a=accepted, b=emitted)
         t = done + 120 * US
         for i in range(emitted):
-            self._note(Kind.TOKEN, t + i, window=window, a=self._next(i + 1), b=self._position + 1 + i)
+            self._note(Kind.token, t + i, window=window, a=self._next(i + 1), b=self._position + 1 + i)
             self._emits.append((t, self._next(i + 1)))
         self._written += emitted
         self._position += emitted
         for s in range(len(self._stage_ms)):
-            self._note(Kind.COMMIT, t, 350 * US, stage=s, window=window, rows=emitted)
+            self._note(Kind.commit, t, 350 * US, stage=s, window=window, rows=emitted)
             self._free[s] = t + 350 * US
         self._drafts = {"none": 0}.get(self.switches.draft, self.switches.draft_max)
         for step in range(self._drafts):
             self._note(
-                Kind.DRAFT_STEP, t, 240 * US, stage=DRAFT_LANE, window=window, a=step, b=self._next(step)
+                Kind.draft_step, t, 240 * US, stage=DRAFT_LANE, window=window, a=step, b=self._next(step)
             )
             t += 240 * US
         if self.switches.rate:
             until = self._t + int(emitted / self.switches.rate * 1e9)
             if until > t:
-                self._note(Kind.THROTTLE, t, until - t, stage=HOST_LANE)
+                self._note(Kind.throttle, t, until - t, stage=HOST_LANE)
                 t = until
         self._t = t
         if self.cancelled or self._written >= self._limit:
             self._end(t, "cancel" if self.cancelled else "length")
 
     def _end(self, at: int, finish: str) -> None:
-        self._note(Kind.REQUEST_END, at, window=self._request, a=FINISHES.index(finish), b=self._written)
+        self._note(Kind.request_end, at, window=self._request, a=Finish[finish], b=self._written)
         self._t, self._finish = at, (at, finish)
 
     def _next(self, ahead: int) -> int:

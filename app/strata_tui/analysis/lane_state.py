@@ -22,6 +22,7 @@ class LaneState(IntEnum):
     PREFILL = 9  # a chunk of the prompt
     RUN_EVEN = 10  # a window with an even id
     RUN_ODD = 11  # a window with an odd id: neighbours are told apart
+    UNKNOWN = 12  # before the first event, or of events that are no longer kept
 
 
 N_STATES = len(LaneState)
@@ -35,4 +36,4 @@ SHARE_COLUMNS: tuple[tuple[str, tuple[LaneState, ...]], ...] = (
     ("held", (LaneState.THROTTLED, LaneState.PAUSED)),
     ("idle", (LaneState.IDLE, LaneState.IN_FLIGHT)),
 )
-"""How states are summed for a table of shares: every state is in exactly one column."""
+"""How states are summed for a table of shares: every state but UNKNOWN is in exactly one column."""

@@ -1,7 +1,8 @@
 """Time to columns: the picture of one lane.
 
 1. At an instant a lane is in the highest state whose span covers it (`LaneState`), IDLE where none does.
-2. A cell shows the state that has the longest share of the cell's time; of equal shares the higher state.
+2. A cell shows the state that has the longest share of the cell's time; of equal shares the higher state. The
+   two shades of running are one state here; the shade is that with the longer share.
 3. Neighbouring cells of one state and one window are one run: it is drawn, labelled and styled as a piece.
 """
 
@@ -72,12 +73,23 @@ def cell_bounds(t0: int, t1: int, columns: int) -> Int64:
 def cells(spans: SpanArray, t0: int, t1: int, columns: int) -> UInt8:
     """The state that each of `columns` equal cells over [t0, t1) shows, by the rules above."""
     edges, states = flatten(spans, t0, t1)
-    return _dominant(shares_of_cells(edges, states, cell_bounds(t0, t1, columns)))
+    bounds = cell_bounds(t0, t1, columns)
+    shown = _dominant(shares_of_cells(edges, states, bounds))
+    if columns > t1 - t0:  # cells without time show the instant that they stand for
+        at = np.clip(np.searchsorted(edges, bounds[:-1], side="right") - 1, 0, len(states) - 1)
+        shown = np.where(np.diff(bounds) == 0, states[at], shown)
+    return shown
 
 
 def _dominant(spent: Int64) -> UInt8:
-    """Of equal shares the higher state: argmax takes the first, so it looks from the top."""
-    return (N_STATES - 1 - np.argmax(spent[:, ::-1], axis=1)).astype(np.uint8)
+    odd = spent[:, LaneState.RUN_ODD] >= spent[:, LaneState.RUN_EVEN]
+    merged = spent.copy()
+    merged[:, LaneState.RUN_ODD] += merged[:, LaneState.RUN_EVEN]
+    merged[:, LaneState.RUN_EVEN] = 0
+    from_top = np.argmax(merged[:, ::-1], axis=1)  # argmax takes the first: of equal shares the higher state
+    shown = np.asarray(N_STATES - 1 - from_top, np.uint8)
+    shown[(shown == LaneState.RUN_ODD) & ~odd] = LaneState.RUN_EVEN
+    return shown
 
 
 def windows_of_cells(spans: SpanArray, shown: UInt8, bounds: Int64) -> npt.NDArray[np.uint32]:

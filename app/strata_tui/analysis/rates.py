@@ -48,7 +48,6 @@ class TokenClock:
             self.decode_ns += self._last - self._first
             self._n_timed += self.n_request - 1
         self._begin = self._first = None
-        self._recent = np.empty(0, np.int64)
 
     def take(self, times: Int64) -> None:
         """Tokens of the running request, times rising."""
@@ -80,18 +79,18 @@ class TokenClock:
         self._smoothed_to = max(self._smoothed_to, to_ns)
 
     def now(self, at_ns: int) -> float | None:
-        """Tokens per second over the last second (since the first token where that is later).
+        """Tokens per second over the last second (since the first token of all where that is later).
 
-        Where fewer than 8 tokens fell into it, over the last 8 tokens: a slow text has a rate too.
+        Where fewer than 8 tokens of a running text fell into it, over the last 8: a slow text has a rate too.
         """
-        if self._first is None:
+        if not len(self._recent):
             return None
-        since = max(at_ns - NOW_NS, self._first)
+        since = max(at_ns - NOW_NS, int(self._recent[0]) if self.n_tokens == len(self._recent) else 0)
         n = int(np.count_nonzero(self._recent > since))
-        if n < 8 and len(self._recent) > 1:
+        if n < 8 and self._first is not None and len(self._recent) > 1:
             n = min(8, len(self._recent) - 1)
             since = int(self._recent[-n - 1])
-        return n * 1e9 / (at_ns - since) if n and at_ns > since else None
+        return n * 1e9 / (at_ns - since) if at_ns > since else None
 
     def smoothed(self) -> float | None:
         """Tokens per second, exponentially weighted over decode time."""

@@ -6,18 +6,9 @@ is frozen: a refresh asks once and hands the answers to its widgets.
 
 from collections import deque
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
-from strata_tui.analysis.events import (
-    DRAFT_LANE,
-    EVENT_DTYPE,
-    FINISHES,
-    HOST_LANE,
-    MILLIONTHS,
-    SWITCHES,
-    EventArray,
-    Kind,
-)
 from strata_tui.analysis.lane_state import LaneState
 from strata_tui.analysis.lanes import (
     Run,
@@ -32,27 +23,37 @@ from strata_tui.analysis.lanes import (
 from strata_tui.analysis.rates import TokenClock
 from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanArray, SpanTrack
 from strata_tui.analysis.windows import WindowArray, WindowLog
+from strata_tui.record.events import (
+    DRAFT_LANE,
+    EVENT_DTYPE,
+    HOST_LANE,
+    IN_MILLIONTHS,
+    Events,
+    Finish,
+    Kind,
+    SwitchId,
+)
 
 _STATE = np.zeros(256, np.uint8)
 for _kind, _state in {
-    Kind.RUN: LaneState.RUN_EVEN,
-    Kind.WAIT_READY: LaneState.WAIT,
-    Kind.COMMIT: LaneState.COMMIT,
-    Kind.UNDO: LaneState.COMMIT,
-    Kind.SNAPSHOT: LaneState.COMMIT,
-    Kind.PREFILL_CHUNK: LaneState.PREFILL,
-    Kind.DRAFT_STEP: LaneState.DRAFT,
-    Kind.STAGE_INPUTS: LaneState.HOST,
-    Kind.LAUNCH: LaneState.HOST,
-    Kind.SYNC: LaneState.HOST,
-    Kind.VERDICT: LaneState.VERDICT,
-    Kind.THROTTLE: LaneState.THROTTLED,
-    Kind.PAUSED: LaneState.PAUSED,
+    Kind.run: LaneState.RUN_EVEN,
+    Kind.wait_ready: LaneState.WAIT,
+    Kind.commit: LaneState.COMMIT,
+    Kind.undo: LaneState.COMMIT,
+    Kind.snapshot: LaneState.COMMIT,
+    Kind.prefill_chunk: LaneState.PREFILL,
+    Kind.draft_step: LaneState.DRAFT,
+    Kind.stage_inputs: LaneState.HOST,
+    Kind.launch: LaneState.HOST,
+    Kind.sync: LaneState.HOST,
+    Kind.verdict: LaneState.VERDICT,
+    Kind.throttle: LaneState.THROTTLED,
+    Kind.paused: LaneState.PAUSED,
 }.items():
     _STATE[_kind] = _state
-_OF_DEVICE = (Kind.RUN, Kind.WAIT_READY, Kind.COMMIT, Kind.UNDO, Kind.SNAPSHOT, Kind.PREFILL_CHUNK)
-_OF_HOST = (Kind.STAGE_INPUTS, Kind.LAUNCH, Kind.SYNC, Kind.VERDICT)
-_HELD = (Kind.THROTTLE, Kind.PAUSED)
+_OF_DEVICE = (Kind.run, Kind.wait_ready, Kind.commit, Kind.undo, Kind.snapshot, Kind.prefill_chunk)
+_OF_HOST = (Kind.stage_inputs, Kind.launch, Kind.sync, Kind.verdict)
+_HELD = (Kind.throttle, Kind.paused)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class View:
         self._running = False
 
     @property
-    def events(self) -> EventArray:
+    def events(self) -> Events:
         """The events kept, in the order they came; a view that dies with the next `take`."""
         return self._events.rows
 
@@ -145,7 +146,7 @@ class View:
         """Events older than those kept."""
         return self._events.dropped
 
-    def take(self, events: EventArray) -> None:
+    def take(self, events: Events) -> None:
         """Account for drained events."""
         if not len(events):
             return
@@ -204,6 +205,9 @@ class View:
         pending, settled = self._present(now_ns, held) if now_ns is not None else ({}, t1)
         bounds = cell_bounds(t0, t1, columns)
         holding = self._held.between(t0, t1)
+        known_from = self._known_from(t1)
+        if t0 < known_from:
+            holding = np.concatenate([holding, _span(t0, known_from, 0, LaneState.UNKNOWN)])
         lanes = []
         for stage, track in self._tracks.items():
             spans = np.concatenate([track.between(t0, t1), holding, *pending.get(stage, ())])
@@ -212,13 +216,19 @@ class View:
                 Lane(
                     stage=stage,
                     runs=tuple(runs(shown, windows_of_cells(spans, shown, bounds))),
-                    shares=_shares(spans, t0, min(t1, settled)),
+                    shares=_shares(spans, max(t0, known_from), min(t1, settled)),
                 )
             )
         marks = tuple(
             ((mark.at_ns - t0) * columns // (t1 - t0), mark) for mark in self.marks if t0 <= mark.at_ns < t1
         )
         return Picture(t0, t1, columns, tuple(lanes), marks)
+
+    def _known_from(self, default: int) -> int:
+        """The time from which on the lanes know everything; `default` before the first event."""
+        if self.begin_ns is None:
+            return default
+        return int(self.events["start_ns"][0]) if self.events_let_go else self.begin_ns
 
     def window_start_before(self, at_ns: int) -> int | None:
         """When the last window that was built by `at_ns` was built."""
@@ -234,7 +244,7 @@ class View:
 
     # -- how events are taken
 
-    def _take_spans(self, events: EventArray) -> None:
+    def _take_spans(self, events: Events) -> None:
         kind = events["kind"]
         states = _STATE[kind]
         is_span = states > 0
@@ -253,43 +263,43 @@ class View:
         self._tracks[HOST_LANE].add(spans[of_host])
         for lane, track in self._tracks.items():
             if lane != HOST_LANE:
-                track.add(spans[(stage == lane) & ~held & (kind != Kind.VERDICT)])
+                track.add(spans[(stage == lane) & ~held & (kind != Kind.verdict)])
 
-    def _take_launches(self, events: EventArray) -> None:
+    def _take_launches(self, events: Events) -> None:
         kind, stage = events["kind"], events["stage"]
         end = (events["start_ns"] + events["dur_ns"]).astype(np.int64)
-        launches, reports = kind == Kind.LAUNCH, np.isin(kind, _OF_DEVICE)
+        launches, reports = kind == Kind.launch, np.isin(kind, _OF_DEVICE)
         for s in range(self.n_stages):
             self._launched[s] = _newest(self._launched[s], events["window"], end, launches & (stage == s))
             self._reported[s] = _newest(self._reported[s], events["window"], end, reports & (stage == s))
-        verdicts = kind == Kind.VERDICT
+        verdicts = kind == Kind.verdict
         if verdicts.any():
             self._verdict_end = int(end[verdicts].max())
-        work = np.isin(kind, (Kind.STAGE_INPUTS, Kind.LAUNCH))
+        work = np.isin(kind, (Kind.stage_inputs, Kind.launch))
         if work.any():
             self._host_begin = int(events["start_ns"][work].max())
 
-    def _take_request(self, events: EventArray) -> None:
+    def _take_request(self, events: Events) -> None:
         kind = events["kind"]
-        for begin in events[kind == Kind.REQUEST_BEGIN]:
+        for begin in events[kind == Kind.request_begin]:
             self.request, self.requests, self._running = int(begin["window"]), self.requests + 1, True
             self.windows.begin_request()
             self.tokens.begin_request(int(begin["start_ns"]))
             self.marks.append(Mark(int(begin["start_ns"]), "request", f"text {self.requests}"))
         self.windows.take(events, self.request)
-        tokens = events[kind == Kind.TOKEN]
+        tokens = events[kind == Kind.token]
         self.tokens.take(np.sort(tokens["start_ns"].astype(np.int64)))
-        for toggle in events[kind == Kind.TOGGLE]:
+        for toggle in events[kind == Kind.toggle]:
             self.marks.append(
                 Mark(int(toggle["start_ns"]), "toggle", toggle_text(int(toggle["a"]), int(toggle["b"])))
             )
-        for error in events[kind == Kind.ERROR]:
+        for error in events[kind == Kind.error]:
             mark = Mark(int(error["start_ns"]), "error", f"error in stage {int(error['stage'])}")
             self.marks.append(mark)
             self.errors.append(mark)
-        for end in events[kind == Kind.REQUEST_END]:
+        for end in events[kind == Kind.request_end]:
             self.finish, self._running = (
-                FINISHES[int(end["a"])] if 0 <= end["a"] < len(FINISHES) else "?",
+                _name(Finish, int(end["a"])),
                 False,
             )
             self.tokens.end_request()
@@ -324,16 +334,20 @@ class View:
 
 def toggle_text(switch: int, value: int) -> str:
     """A switch event in the words of the command line: `overlap=1`, `draft-max=4`, `theta=0.2`."""
-    if not 0 <= switch < len(SWITCHES):
-        return f"switch {switch}={value}"
-    name = SWITCHES[switch]
-    shown = f"{value / 1e6:g}" if name in MILLIONTHS else str(value)
-    return f"{name.replace('_', '-')}={shown}"
+    shown = f"{value / 1e6:g}" if switch in IN_MILLIONTHS else str(value)
+    return f"{_name(SwitchId, switch).replace('_', '-')}={shown}"
 
 
-def _by_request(events: EventArray) -> list[EventArray]:
+def _name(of: type[IntEnum], number: int) -> str:
+    try:
+        return of(number).name
+    except ValueError:
+        return f"{of.__name__} {number}"
+
+
+def _by_request(events: Events) -> list[Events]:
     """Cut where a request begins: each part belongs to one request (seldom more than one a drain)."""
-    begins = np.sort(events["start_ns"][events["kind"] == Kind.REQUEST_BEGIN])
+    begins = np.sort(events["start_ns"][events["kind"] == Kind.request_begin])
     if not len(begins):
         return [events]
     part = np.searchsorted(begins, events["start_ns"], side="right")

@@ -1,11 +1,26 @@
 """The windows of a session: what each drafted, what was accepted, when it began and ended."""
 
+from enum import IntEnum
+
 import numpy as np
 import numpy.typing as npt
-from strata_tui.analysis.events import EventArray, Fate, Kind
 from strata_tui.analysis.spans import Ring
+from strata_tui.record.events import Events, Kind
 
 MAX_DRAFTS = 7
+
+
+class Fate(IntEnum):
+    """How a window came to be (WindowFate of the events), or what became of a guess."""
+
+    FRESH = 0
+    KEPT_AFTER_FRESH = 1
+    KEPT_AFTER_KEPT = 2
+    PROMPT = 3
+    IN_FLIGHT = 16
+    ROLLED_BACK = 17
+    GATED = 18
+
 
 WINDOW_DTYPE: np.dtype[np.void] = np.dtype(
     [
@@ -30,10 +45,10 @@ WINDOW_DTYPE: np.dtype[np.void] = np.dtype(
 WindowArray = npt.NDArray[np.void]
 
 _END_OF = {
-    Kind.GUESS_ROLLED_BACK: Fate.ROLLED_BACK,
-    Kind.GUESS_GATED: Fate.GATED,
-    Kind.GUESS_LATE: Fate.GATED,
-    Kind.GUESS_KEPT: Fate.KEPT_AFTER_FRESH,
+    Kind.guess_rolled_back: Fate.ROLLED_BACK,
+    Kind.guess_gated: Fate.GATED,
+    Kind.guess_late: Fate.GATED,
+    Kind.guess_kept: Fate.KEPT_AFTER_FRESH,
 }
 
 
@@ -61,13 +76,13 @@ class WindowLog:
         """What is kept, oldest first; dies with the next `take`."""
         return self._ring.rows
 
-    def take(self, events: EventArray, request: int) -> None:
+    def take(self, events: Events, request: int) -> None:
         """Account for the events of one request; in any order within a producer's lag, O(events)."""
         kind = events["kind"]
-        built = events[kind == Kind.WINDOW]
+        built = events[kind == Kind.window]
         if len(built):
             self._ring.append(_new_rows(built, request))
-        drafts = events[kind == Kind.DRAFT_TOKEN]
+        drafts = events[kind == Kind.draft_token]
         if len(drafts):
             at, known = self._find(drafts["window"])
             k = drafts["rows"].astype(np.int64) - 1
@@ -79,8 +94,8 @@ class WindowLog:
             if len(met):
                 at, known = self._find(met["window"])
                 self.rows["fate"][at[known]] = fate
-        self.overlapped += int(np.count_nonzero((kind == Kind.LAUNCH) & (events["a"] == 1)))
-        self._close(events[(kind == Kind.VERDICT) & (events["b"] > 0)], events)
+        self.overlapped += int(np.count_nonzero((kind == Kind.launch) & (events["a"] == 1)))
+        self._close(events[(kind == Kind.verdict) & (events["b"] > 0)], events)
 
     def begin_request(self) -> None:
         """The next window has no verdict before it to be timed from."""
@@ -93,8 +108,8 @@ class WindowLog:
         known[known] = kept[at[known]] == ids[known]
         return at, known
 
-    def _close(self, verdicts: EventArray, events: EventArray) -> None:
-        held = events[(events["kind"] == Kind.THROTTLE) | (events["kind"] == Kind.PAUSED)]
+    def _close(self, verdicts: Events, events: Events) -> None:
+        held = events[(events["kind"] == Kind.throttle) | (events["kind"] == Kind.paused)]
         held_by = np.concatenate([[0], np.cumsum(held["dur_ns"].astype(np.int64))])
         if not len(verdicts):
             self._held_ns += int(held_by[-1])
@@ -126,7 +141,7 @@ class WindowLog:
         self.hit_draft += (verdicts["a"][:, None] >= depth).sum(axis=0)
 
 
-def _new_rows(built: EventArray, request: int) -> WindowArray:
+def _new_rows(built: Events, request: int) -> WindowArray:
     rows = np.zeros(len(built), WINDOW_DTYPE)
     rows["id"] = built["window"]
     rows["request"] = request

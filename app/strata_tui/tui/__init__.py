@@ -1,0 +1,1 @@
+"""The console: textual lives here and nowhere else."""

@@ -1,0 +1,423 @@
+"""The console: one timer pulls what the engine recorded, one frame a refresh goes to the widgets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from strata_tui.tui.frame import Frame
+from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
+from strata_tui.tui.header import Header
+from strata_tui.tui.help import Help
+from strata_tui.tui.lanes import Lanes
+from strata_tui.tui.pace import Pace
+from strata_tui.tui.problem import Problem
+from strata_tui.tui.rates import REFRESH_NS, RatesPanel
+from strata_tui.tui.switches import SwitchBar
+from strata_tui.tui.text import TextPanel
+from strata_tui.tui.texts import Texts
+from strata_tui.tui.themes import DEFAULTS, THEMES
+from strata_tui.tui.windows import Windows
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Label
+
+if TYPE_CHECKING:
+    from strata_tui.analysis.axis import TimeAxis
+    from strata_tui.analysis.lane_state import LaneState
+    from strata_tui.analysis.view import Picture, Rates, View
+    from strata_tui.tui.opened import Opened
+
+Progress = Callable[[str], None]
+RATES = (2, 5, 10, 20, 40, 80, 160, 320)
+MAX_DRAFTS = 7
+
+
+class Console(App[None]):
+    """The screen of a running engine.
+
+    Args:
+        open_model: opens the model, in a thread of its own after the first paint; it may report what it does.
+        glyphs: the set of shapes.
+        auto_refresh: False in tests, which call `refresh_view` themselves.
+    """
+
+    CSS_PATH = "strata.tcss"
+    TITLE = "strata"
+    AUTO_FOCUS = None
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "freeze", "freeze"),
+        Binding("o", "overlap", "overlap", show=False),
+        Binding("n,enter", "prompt", "prompt", key_display="n"),
+        Binding("left_square_bracket", "slower", "slower", show=False, key_display="["),
+        Binding("right_square_bracket", "faster", "faster", show=False, key_display="]"),
+        Binding("s", "skip", "skip"),
+        Binding("e", "export", "export"),
+        Binding("x", "stop", "stop"),
+        Binding("q", "quit", "quit"),
+        Binding("question_mark", "help", "help", key_display="?"),
+        Binding("w", "pipeline", "windows in flight", show=False),
+        Binding("d", "draft", "draft source", show=False),
+        Binding("plus,equals_sign", "draft_max(1)", "longer drafts", show=False),
+        Binding("minus", "draft_max(-1)", "shorter drafts", show=False),
+        Binding("r", "cap", "cap on or off", show=False),
+        Binding("f", "follow", "follow: live, zoom by itself", show=False),
+        Binding("left", "pan(-0.25)", "back in time", show=False),
+        Binding("right", "pan(0.25)", "on in time", show=False),
+        Binding("shift+left", "pan(-1)", "a screen back in time", show=False),
+        Binding("shift+right", "pan(1)", "a screen on in time", show=False),
+        Binding("up", "zoom(1)", "zoom in", show=False),
+        Binding("down", "zoom(-1)", "zoom out", show=False),
+        Binding("pageup", "scroll_text(-1)", "look back in the text", show=False),
+        Binding("pagedown", "scroll_text(1)", "on in the text", show=False),
+        Binding("t", "next_theme", "next theme", show=False),
+        Binding("escape", "leave_prompt", "leave the prompt", show=False),
+        Binding("ctrl+c", "stop", "end the text; again: quit", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", "suspend", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, open_model: Callable[[Progress], Opened], glyphs: Glyphs = COLOUR, auto_refresh: bool = True
+    ) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self.open_error: Exception | None = None
+        self.opened: Opened | None = None
+        self.is_open = False  # the model is there, and view, axis and texts with it
+        self.view: View
+        self.axis: TimeAxis
+        self.texts: Texts
+        self._open_model = open_model
+        self._auto_refresh = auto_refresh
+        self._pace = Pace()
+        self._last_round = (0.0, 0.0)
+        self._threads: list[threading.Thread] = []
+        self._picture: Picture | None = None
+        self._windows: Any = ()
+        self._rates: Rates | None = None
+        self._rates_due_ns = 0
+        self._begin_ns = 0
+        self._last_cap = 20.0
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = "strata-dark"
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return DEFAULTS
+
+    def compose(self) -> ComposeResult:
+        yield Header(self.glyphs, id="header")
+        yield Problem(id="problem")
+        yield Lanes(self.glyphs, id="lanes")
+        yield Windows(self.glyphs, id="windows")
+        with Container(id="middle"):
+            yield RatesPanel(self.glyphs, id="rates")
+            yield TextPanel(id="text")
+        with Horizontal(id="prompt-line"):
+            yield Label(">", id="prompt-sign")
+            yield Input(placeholder="n: a prompt of your own", id="prompt", compact=True)
+        yield SwitchBar(id="switches")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.set_class(self.glyphs is ASCII, "-ascii")
+        self.query_one(Problem).clear()
+        self.call_after_refresh(self._spawn, self._open)
+
+    # -- opening and closing
+
+    def _spawn(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work)
+        self._threads.append(thread)
+        thread.start()
+
+    def _open(self) -> None:
+        """In its own thread: heavy imports and the model; the screen is up already."""
+        try:
+            opened = self._open_model(lambda line: self._from_thread(self._tell_progress, line))
+        except Exception as error:  # whatever it is, the screen says it
+            self._from_thread(self._failed_to_open, error)
+            return
+        self.opened = opened
+        self._from_thread(self._begin)
+
+    def _from_thread(self, call: Callable[..., None], *args: object) -> None:
+        """Run on the screen's thread, unless the screen has gone."""
+        if self.is_running:
+            self.call_later(call, *args)
+
+    def _tell_progress(self, line: str) -> None:
+        self.query_one(Header).tell(line)
+
+    def _failed_to_open(self, error: Exception) -> None:
+        self.open_error = error
+        self.query_one(Header).tell("no model is open")
+        self.query_one(Problem).tell(
+            str(error), "q quits; strata-tui inspect FILE tells what is in a model file"
+        )
+
+    def _begin(self) -> None:
+        from strata_tui.analysis.axis import TimeAxis
+        from strata_tui.analysis.view import View
+
+        assert self.opened is not None
+        self.view = View(len(self.opened.label.stages))
+        self.axis = TimeAxis()
+        self.texts = Texts(self.opened)
+        self._begin_ns = self.opened.engine.now_ns()
+        self.is_open = True
+        self.refresh_bindings()
+        self.refresh_view()
+        if self._auto_refresh:
+            self._last_round = (time.thread_time(), time.monotonic())
+            self.set_timer(self._pace.interval_s, self._round)
+
+    def close(self) -> None:
+        """Wait for threads of this console and close the engine; idempotent."""
+        for thread in self._threads:
+            thread.join()
+        if self.opened is not None:
+            self.opened.engine.close()
+
+    # -- the timer
+
+    def _round(self) -> None:
+        self.refresh_view()
+        cpu, wall = time.thread_time(), time.monotonic()
+        self._pace.note(cpu - self._last_round[0], wall - self._last_round[1])
+        self._last_round = (cpu, wall)
+        self.set_timer(self._pace.interval_s, self._round)
+
+    def refresh_view(self) -> None:
+        """Take over what the engine has recorded, and show it."""
+        assert self.opened is not None
+        engine = self.opened.engine
+        now = engine.now_ns()  # before the events: all that happened by then is among them
+        self.view.take(engine.events())
+        self.view.dropped = engine.dropped_events
+        for text, style in self.texts.pump():
+            self.query_one(TextPanel).add(text, style)
+        for notice in engine.switches.notices():
+            self.notify(notice, markup=False)
+        self._tell_errors()
+        self._show(now)
+
+    def _tell_errors(self) -> None:
+        problem = self.query_one(Problem)
+        if self.texts.error and not problem.display:
+            problem.tell(
+                self.texts.error,
+                "n or enter starts a new text, q quits; the events up to here can be exported: e",
+            )
+        elif not self.texts.error and problem.display:
+            problem.clear()
+
+    def _show(self, now: int) -> None:
+        assert self.opened is not None
+        lanes, windows = self.query_one(Lanes), self.query_one(Windows)
+        if self._rates is None or now >= self._rates_due_ns:
+            self._rates, self._rates_due_ns = self.view.rates(now, history=120), now + REFRESH_NS
+            self.axis.fit(self._rates.ms_per_window)
+            self.query_one(RatesPanel).show(self._rates)
+        t0, t1 = self.axis.look(now, lanes.columns, self.view.window_start_before)
+        shown = self._picture
+        if shown is None or (shown.t0_ns, shown.t1_ns, shown.columns) != (t0, t1, lanes.columns):
+            self._picture = self.view.picture(t0, t1, lanes.columns, now, self._held())
+            self._windows = self.view.windows_before(t1, 64)
+        assert self._picture is not None
+        switches = self.opened.engine.switches
+        in_force = switches.in_force()
+        frame = Frame(
+            model=self.opened.label,
+            now_ns=now,
+            begin_ns=self._begin_ns,
+            state="stopped" if self.texts.stopped and not self.texts.running else "live",
+            behind_ns=now - t1 if self.axis.frozen else None,
+            picture=self._picture,
+            windows=self._windows,
+            rates=self._rates,
+            asked={
+                name: getattr(switches, name)
+                for name in ("overlap", "pipeline_windows", "draft", "draft_max", "rate")
+            },
+            in_force=in_force,
+            n_text=self.texts.n_started,
+        )
+        self.query_one(Header).show(frame)
+        self.query_one(SwitchBar).show(frame)
+        lanes.show(frame)
+        windows.show(frame)
+
+    def _held(self) -> LaneState | None:
+        """What holds the host back at present, if it holds back."""
+        from strata_tui.analysis.lane_state import LaneState
+
+        assert self.opened is not None
+        switches = self.opened.engine.switches
+        if switches.paused:
+            return LaneState.PAUSED
+        return LaneState.THROTTLED if switches.rate else None
+
+    # -- actions: each changes state; the next refresh shows it
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Before there is a model only these do something."""
+        always = {"help", "quit", "stop", "next_theme", "suspend_process", "leave_prompt", "command_palette"}
+        needs_model = hasattr(self, f"action_{action}") and action in _OWN_ACTIONS - always
+        return self.is_open if needs_model else True
+
+    def action_freeze(self) -> None:
+        if self.axis.frozen:
+            self.axis.resume()
+        else:
+            self.axis.freeze()
+        self.query_one(TextPanel).hold(self.axis.frozen)
+        self._refresh_soon()
+
+    def action_follow(self) -> None:
+        self.axis.follow()
+        self.query_one(TextPanel).hold(False)
+        self._refresh_soon()
+
+    def action_pan(self, share: float) -> None:
+        assert self.opened is not None
+        if not self.axis.frozen:
+            self.query_one(TextPanel).hold(True)
+        events = self.view.events
+        oldest = int(events["start_ns"][0]) if len(events) else self._begin_ns
+        self.axis.pan(share, oldest, self.opened.engine.now_ns())
+        self._refresh_soon()
+
+    def action_zoom(self, steps: int) -> None:
+        self.axis.zoom(steps)
+        self._refresh_soon()
+
+    def action_scroll_text(self, screens: int) -> None:
+        text = self.query_one(TextPanel)
+        text.scroll_lines(screens * max(1, text.size.height - 1))
+
+    def action_overlap(self) -> None:
+        self._switch("overlap", not self._switches.overlap)
+
+    def action_pipeline(self) -> None:
+        self.notify("windows in flight come with a later version: STRATA_PIPELINE_WINDOWS stays 0")
+
+    def action_draft(self) -> None:
+        assert self.opened is not None
+        sources = ["mtp", "lookup", "none"] if self.opened.label.has_draft_layer else ["lookup", "none"]
+        now = self._switches.draft
+        at = sources.index(now) if now in sources else -1
+        self._switch("draft", sources[(at + 1) % len(sources)])
+
+    def action_draft_max(self, by: int) -> None:
+        self._switch("draft_max", min(max(self._switches.draft_max + by, 1), MAX_DRAFTS))
+
+    def action_slower(self) -> None:
+        rate = self._switches.rate or float("inf")
+        self._switch("rate", float(max((r for r in RATES if r < rate), default=RATES[0])))
+
+    def action_faster(self) -> None:
+        rate = self._switches.rate
+        if rate:
+            self._switch("rate", float(min((r for r in RATES if r > rate), default=0)))
+
+    def action_cap(self) -> None:
+        rate = self._switches.rate
+        if rate:
+            self._last_cap = rate
+        self._switch("rate", 0.0 if rate else self._last_cap)
+
+    @property
+    def _switches(self) -> Any:
+        assert self.opened is not None
+        return self.opened.engine.switches
+
+    def _switch(self, name: str, value: object) -> None:
+        """Ask for a value; what the engine refuses is said, and the old value stays."""
+        try:
+            setattr(self._switches, name, value)
+        except Exception as error:
+            self.notify(str(error), severity="warning", markup=False)
+        self._refresh_soon()
+
+    def action_prompt(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_leave_prompt(self) -> None:
+        self.set_focus(None)
+
+    def on_input_submitted(self, submitted: Input.Submitted) -> None:
+        prompt = submitted.value.strip("\n")
+        if prompt.strip() and self.is_open:
+            self.texts.give(prompt)
+            submitted.input.clear()
+        elif self.is_open:
+            self.texts.skip()
+        self.set_focus(None)
+
+    def action_skip(self) -> None:
+        self.texts.skip()
+
+    def action_stop(self) -> None:
+        if not self.is_open or self.texts.stopped:
+            self.exit()
+            return
+        self.texts.stop()
+        self.notify("the text ends here; n or enter goes on, x quits")
+
+    def action_help(self) -> None:
+        self.push_screen(Help(self.glyphs))
+
+    def action_next_theme(self) -> None:
+        names = [theme.name for theme in THEMES]
+        at = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(at + 1) % len(names)]
+
+    def action_export(self) -> None:
+        """Write the trace in a thread: from the session's start, or from the oldest event kept."""
+        from strata_tui.tui.export import export
+
+        assert self.opened is not None
+        opened, events, let_go = self.opened, self.view.events.copy(), self.view.events_let_go
+        path = Path(time.strftime("strata-%Y%m%d-%H%M%S.json.gz"))
+        begin = self._begin_ns
+
+        def write() -> None:
+            try:
+                line = export(path, opened, events, let_go, begin, self.view.dropped)
+            except OSError as error:
+                self._from_thread(self._say, f"no trace was written: {error}")
+            else:
+                self._from_thread(self._say, line)
+
+        self._spawn(write)
+
+    def _say(self, line: str) -> None:
+        self.notify(line, timeout=10, markup=False)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        for binding in self.BINDINGS:
+            assert isinstance(binding, Binding)
+            if binding.action not in {"leave_prompt", "quit"} and binding.key != "ctrl+c":
+                keys = binding.key_display or binding.key.split(",")[0]
+
+                async def run(action: str = binding.action) -> None:
+                    await self.run_action(action)
+
+                yield SystemCommand(binding.description.capitalize(), f"key: {keys}", run)
+        yield from super().get_system_commands(screen)
+
+    def _refresh_soon(self) -> None:
+        """A key is answered at once, not at the next round."""
+        if self._auto_refresh:
+            self.call_later(self.refresh_view)
+
+
+_OWN_ACTIONS = {name.removeprefix("action_") for name in vars(Console) if name.startswith("action_")}

@@ -1,0 +1,27 @@
+"""The trace of a session, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strata_tui.record.events import Events
+    from strata_tui.tui.opened import Opened
+
+
+def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: int, dropped: int) -> str:
+    """Write the events kept as a Chrome trace.
+
+    Returns:
+        A line that says where it is and from when on it tells.
+    """
+    opened.write_trace(path, events)
+    first = int(events["start_ns"][0]) if let_go and len(events) else begin_ns
+    since = (
+        f"from the oldest event kept, {(first - begin_ns) / 1e9:.1f} s in"
+        if let_go
+        else "from the session's start"
+    )
+    lost = f"; {dropped:,} events were dropped" if dropped else ""
+    return f"{path.resolve()} ({len(events):,} events, {since}{lost})"

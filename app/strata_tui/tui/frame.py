@@ -1,0 +1,50 @@
+"""What one refresh shows. The app asks the view model once and hands the same frame to every widget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strata_tui.analysis.view import Picture, Rates
+    from strata_tui.analysis.windows import WindowArray
+
+
+@dataclass(frozen=True)
+class StageLabel:
+    """A stage in words: `cpu 1 thread`, layers 0-5."""
+
+    index: int
+    device: str
+    first_layer: int
+    last_layer: int
+
+
+@dataclass(frozen=True)
+class ModelLabel:
+    """What is open."""
+
+    name: str
+    arch: str
+    n_layers: int
+    context: int
+    stages: tuple[StageLabel, ...]
+    has_draft_layer: bool
+    emulated: bool
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Everything on the screen but the text, at one moment."""
+
+    model: ModelLabel
+    now_ns: int
+    begin_ns: int  # of the session: the ruler's zero
+    state: str  # "live" | "stopped" | "opening"
+    behind_ns: int | None  # how far the frozen view lies behind the present; None = live
+    picture: Picture
+    windows: WindowArray
+    rates: Rates
+    asked: dict[str, Any]  # switches
+    in_force: dict[str, Any]
+    n_text: int  # number of the text being written, from 1

@@ -1,0 +1,105 @@
+"""Shapes: what is told by colour is told by shape too."""
+
+from dataclasses import dataclass
+
+from strata_tui.analysis.lane_state import LaneState
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+# A lane is a level meter: the nearer to useful work, the higher. In eighths of the lane's height.
+LEVELS = {
+    LaneState.WAIT: 2,
+    LaneState.HOST: 4,
+    LaneState.VERDICT: 5,
+    LaneState.COMMIT: 6,
+    LaneState.DRAFT: 8,
+    LaneState.RUN_EVEN: 8,
+    LaneState.RUN_ODD: 8,
+}
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """One set of shapes. `patterns` fill a lane's whole height; states without one are levels."""
+
+    patterns: dict[LaneState, str]
+    baseline: str  # idle, on the lowest row
+    mark: str
+    flag: str  # above a mark, on the ruler
+    tick: str
+    accepted: str
+    rejected: str
+    fates: dict[int, str]  # Fate
+    spark: str  # nine levels
+    pause: str
+    live: str
+    stopped: str
+    dot: str
+    times: str
+
+    def lane(self, state: LaneState, row: int, height: int) -> str:
+        """The character of a state on a lane's row; row 0 is the top one."""
+        if state in self.patterns:
+            return self.patterns[state]
+        if state == LaneState.IDLE:
+            return self.baseline if row == height - 1 else " "
+        eighths = LEVELS[state] * height - 8 * (height - 1 - row)
+        return BLOCKS[min(max(eighths, 0), 8)]
+
+
+_UNICODE_PATTERNS = {
+    LaneState.PREFILL: "▒",
+    LaneState.THROTTLED: "╱",  # noqa: RUF001
+    LaneState.PAUSED: "╎",
+    LaneState.IN_FLIGHT: "░",
+    LaneState.UNKNOWN: " ",
+}
+
+COLOUR = Glyphs(
+    patterns=_UNICODE_PATTERNS,
+    baseline="▁",
+    mark="┃",
+    flag="▼",
+    tick="╷",
+    accepted="■",
+    rejected="□",
+    fates={0: "○", 1: "◆", 2: "◈", 3: "·", 16: "◌", 17: "✕", 18: "–"},  # noqa: RUF001
+    spark=BLOCKS,
+    pause="▮▮",
+    live="●",
+    stopped="■",
+    dot="·",
+    times="×",  # noqa: RUF001
+)
+
+MONO = Glyphs(**{**COLOUR.__dict__, "patterns": {**_UNICODE_PATTERNS, LaneState.RUN_ODD: "▓"}})
+"""NO_COLOR: neighbouring windows differ by shape."""
+
+ASCII = Glyphs(
+    patterns={
+        LaneState.PAUSED: "z",
+        LaneState.THROTTLED: "/",
+        LaneState.IN_FLIGHT: ":",
+        LaneState.HOST: "h",
+        LaneState.VERDICT: "v",
+        LaneState.WAIT: "-",
+        LaneState.COMMIT: "c",
+        LaneState.DRAFT: "d",
+        LaneState.PREFILL: "+",
+        LaneState.RUN_EVEN: "#",
+        LaneState.RUN_ODD: "=",
+        LaneState.UNKNOWN: " ",
+    },
+    baseline=".",
+    mark="|",
+    flag="v",
+    tick="'",
+    accepted="#",
+    rejected="-",
+    fates={0: "o", 1: "k", 2: "K", 3: ".", 16: "?", 17: "x", 18: "~"},
+    spark=" .:-=+*#@",
+    pause="||",
+    live="*",
+    stopped="#",
+    dot="-",
+    times="x",
+)

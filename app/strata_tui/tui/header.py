@@ -1,0 +1,82 @@
+"""The first line: what is open, on what, and whether the view is live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from strata_tui.tui.glyphs import COLOUR, Glyphs
+from textual.strip import Strip
+from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from strata_tui.tui.frame import Frame, ModelLabel
+
+
+class Header(Widget):
+    """Model, devices and layer ranges at the left, EMULATED and the state of the view at the right."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "header--name",
+        "header--dim",
+        "header--paused",
+        "header--emulated",
+    }
+
+    def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.glyphs = glyphs
+        self._left: tuple[tuple[str, str], ...] = (("header--name", " strata"), ("header--dim", "  opening"))
+        self._right: tuple[tuple[str, str], ...] = ()
+
+    def show(self, frame: Frame) -> None:
+        """Draw this frame's state."""
+        self._set(
+            (("header--name", f" {frame.model.name}"), ("header--dim", self._about(frame.model))),
+            self._state(frame),
+        )
+
+    def tell(self, text: str) -> None:
+        """Say what is going on before there is a model."""
+        self._set((("header--name", " strata"), ("header--dim", f"  {text}")), ())
+
+    def _set(self, left: tuple[tuple[str, str], ...], right: tuple[tuple[str, str], ...]) -> None:
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    def _about(self, model: ModelLabel) -> str:
+        dot = f" {self.glyphs.dot} "
+        stages = f" {self.glyphs.times}{len(model.stages)}" if len(model.stages) > 1 else ""
+        devices = sorted({stage.device.split()[0] for stage in model.stages})
+        return dot.join(
+            [
+                "",
+                model.arch,
+                f"{model.n_layers} layers",
+                f"{'+'.join(devices)}{stages}",
+                f"context {model.context}",
+            ]
+        )
+
+    def _state(self, frame: Frame) -> tuple[tuple[str, str], ...]:
+        emulated = (("header--emulated", " EMULATED "),) if frame.model.emulated else ()
+        text = f"text {frame.n_text}  "
+        if frame.behind_ns is not None:
+            behind = f"{frame.behind_ns / 1e9:.1f} s behind live"
+            return (*emulated, ("header--paused", f" {self.glyphs.pause} PAUSED {behind} "))
+        if frame.state == "stopped":
+            return (*emulated, ("header--dim", text + f"{self.glyphs.stopped} stopped "))
+        return (*emulated, ("header--dim", text), ("header--name", f"{self.glyphs.live} live "))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        right = self._segments(self._right)
+        room = width - sum(s.cell_length for s in right)
+        left = Strip(self._segments(self._left)).adjust_cell_length(max(0, room), self.rich_style)
+        return Strip([*left, *right]).adjust_cell_length(width).apply_style(self.rich_style)
+
+    def _segments(self, parts: tuple[tuple[str, str], ...]) -> list[Segment]:
+        style: dict[str, Style] = {name: self.get_component_rich_style(name) for name, _ in parts}
+        return [Segment(text, style[name]) for name, text in parts]

@@ -1,0 +1,106 @@
+"""Every word on the screen and every key, on one page."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from strata_tui.analysis.lane_state import LaneState
+from strata_tui.tui.glyphs import Glyphs
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+KEYS = (
+    ("space", "freeze or release the view; recording and the text go on"),
+    ("left right", "move in time (freezes)"),
+    ("up down", "zoom in, zoom out"),
+    ("f", "follow: back to live, zoom by itself"),
+    ("o", "overlap the stages' hand-off, at the next window"),
+    ("d", "draft source: mtp, lookup, none"),
+    ("+ -", "longest draft of a window"),
+    ("] [", "cap the pace: faster, slower, off; r takes the cap off or back"),
+    ("n, enter", "type a prompt; enter starts it, escape leaves"),
+    ("s", "skip to the next prompt"),
+    ("e", "export the trace (Chrome trace, opens in Perfetto)"),
+    ("pgup pgdn", "look back in the text"),
+    ("t", "theme: dark, light, the terminal's own colours"),
+    ("x, ctrl-c", "end the text at a token; again: quit"),
+    ("q", "quit"),
+    ("ctrl-z", "suspend; fg comes back"),
+    ("ctrl-p", "every action by name"),
+    ("?", "this page"),
+)
+
+WORDS = (
+    ("stage", "a range of layers on one device; a token goes through all stages in order"),
+    ("window", "rows that go through the stages together: one token that is certain, and drafts behind it"),
+    ("draft", "a guessed token, from the model's own draft layer (mtp) or from earlier text (lookup)"),
+    ("accepted", "drafts that the model would have written itself; the text never depends on drafts"),
+    ("verdict", "the comparison of the drafts with the model's own picks; accepted + 1 tokens come out"),
+    ("fresh, kept", "built from a verdict; or launched ahead of it and found right"),
+    ("run", "a stage computes a window; the number is the window's; neighbours differ in shade"),
+    ("wait", "a stage's program has begun and waits for the hand-off of the stage before it"),
+    ("host", "the processor stages inputs, launches a program, or notices that it has finished"),
+    ("commit", "a stage moves its recurrent state on by the rows that count"),
+    ("read", "a stage reads a chunk of the prompt"),
+    ("throttled", "held back by --rate: never counted as idle"),
+    ("in flight", "launched, and not reported back yet"),
+    ("idle", "none of these: what overlap and windows in flight are there to shrink"),
+    ("hand-off", "the rows that go from one stage to the next, with a word that says they are ready"),
+    (
+        "overlap",
+        "stage s+1 is launched before stage s has finished, and waits on the device, not on the host",
+    ),
+    ("shares", "percent of the visible time per stage, whole numbers that sum to 100"),
+    ("ms/window", "from verdict to verdict, less the time held back"),
+    ("first k", "windows whose first k drafts were all accepted, of those that had a k-th draft"),
+    (
+        "between tokens",
+        "gaps between two tokens; the tokens of one window come together, so p50 can be near 0",
+    ),
+    ("dropped", "events that found the engine's buffer full: with any, the lanes have holes"),
+    ("EMULATED", "times come from a modelled device, not from this machine"),
+)
+
+
+class Help(ModalScreen[None]):
+    """Keys, shapes, words."""
+
+    BINDINGS = [  # noqa: RUF012
+        Binding("escape,question_mark,q,enter,space", "dismiss", "close"),
+    ]
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help"):
+            yield Static(self._page(), id="help-page")
+
+    def _page(self) -> Text:
+        page = Text()
+        self._section(page, "keys", KEYS)
+        page.append("shapes\n", "bold")
+        for state in list(LaneState)[:-1]:
+            word = (
+                state.name.lower()
+                .replace("_", " ")
+                .replace("run even", "run")
+                .replace("run odd", "next window")
+            )
+            page.append(f"  {self._glyphs.lane(state, 0, 1) * 4:<14}{word}\n")
+        glyphs = self._glyphs
+        page.append(f"  {glyphs.accepted * 3 + glyphs.rejected:<14}three drafts accepted, one rejected\n")
+        page.append(f"  {glyphs.fates[0]} {glyphs.fates[1]}{'':<11}a fresh window, a kept one\n\n")
+        self._section(page, "words", WORDS)
+        return page
+
+    @staticmethod
+    def _section(page: Text, title: str, rows: tuple[tuple[str, str], ...]) -> None:
+        page.append(f"{title}\n", "bold")
+        for name, text in rows:
+            page.append(f"  {name:<16}", "bold")
+            page.append(f"{text}\n")
+        page.append("\n")

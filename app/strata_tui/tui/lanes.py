@@ -1,0 +1,267 @@
+"""Stage lanes on one time axis: the ruler, one row or more a lane, the legend, shares at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
+from strata_tui.tui.columns import label_width
+from strata_tui.tui.glyphs import COLOUR, Glyphs
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from strata_tui.analysis.view import Lane, Picture
+    from strata_tui.tui.frame import Frame, ModelLabel
+
+DRAFT_LANE, HOST_LANE = 254, 255
+_SHORT = {"commit": "cmt"}
+LEGEND = (
+    (LaneState.RUN_EVEN, "run"),
+    (LaneState.RUN_ODD, "next window"),
+    (LaneState.PREFILL, "read prompt"),
+    (LaneState.COMMIT, "commit"),
+    (LaneState.WAIT, "wait"),
+    (LaneState.HOST, "host"),
+    (LaneState.VERDICT, "verdict"),
+    (LaneState.DRAFT, "draft"),
+    (LaneState.THROTTLED, "throttled"),
+    (LaneState.PAUSED, "paused"),
+    (LaneState.IN_FLIGHT, "in flight"),
+    (LaneState.IDLE, "idle"),
+)
+
+
+class Lanes(Widget):
+    """Draws a `Picture`: runs of like cells are one segment each, only changed rows are drawn anew."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"lanes--{state.name.lower().replace('_', '-')}" for state in LaneState
+    } | {
+        "lanes--label",
+        "lanes--dim",
+        "lanes--toggle",
+        "lanes--request",
+        "lanes--error",
+    }
+
+    def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.glyphs = glyphs
+        self._frame: Frame | None = None
+        self._styles: dict[str, Style] = {}
+
+    # -- geometry
+
+    @property
+    def label_width(self) -> int:
+        return label_width(self)
+
+    @property
+    def shares_width(self) -> int:
+        return 5 * len(self.share_columns)
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.screen.has_class("-narrow")
+
+    @property
+    def share_columns(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Heading and the SHARE_COLUMNS that it sums: narrow screens see run, read and commit as one."""
+        if self.is_narrow:
+            return (("work", (0, 1, 2)), ("wait", (3,)), ("host", (4,)), ("held", (5,)), ("idle", (6,)))
+        return tuple((_SHORT.get(name, name), (i,)) for i, (name, _) in enumerate(SHARE_COLUMNS))
+
+    @property
+    def columns(self) -> int:
+        """Cells across the time axis."""
+        return max(1, self.size.width - self.label_width - self.shares_width - 1)
+
+    def lane_height(self, stage: int) -> int:
+        """Stages are two rows high where the screen is tall."""
+        return 2 if stage < DRAFT_LANE and self.screen.has_class("-tall") else 1
+
+    def _rows(self, picture: Picture) -> list[tuple[Lane, int]]:
+        return [(lane, row) for lane in picture.lanes for row in range(self.lane_height(lane.stage))]
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        if self._frame is None:
+            return 4
+        return len(self._rows(self._frame.picture)) + 2
+
+    # -- what is shown
+
+    def show(self, frame: Frame) -> None:
+        """Draw this frame's picture."""
+        before, self._frame = self._frame, frame
+        if before is None or len(before.picture.lanes) != len(frame.picture.lanes):
+            self.refresh(layout=True)
+            return
+        old, new = before.picture, frame.picture
+        if old is new:
+            return
+        width = self.size.width
+        if (old.columns, old.marks) != (new.columns, new.marks) or _is_blank(old):
+            self.refresh()
+            return
+        if (old.t0_ns, old.t1_ns) != (new.t0_ns, new.t1_ns):
+            self.refresh(Region(0, 0, width, 1))
+        y = 1
+        for was, now in zip(old.lanes, new.lanes, strict=True):
+            height = self.lane_height(now.stage)
+            if was != now:
+                self.refresh(Region(0, y, width, height))
+            y += height
+
+    def notify_style_update(self) -> None:
+        self._styles.clear()
+        super().notify_style_update()
+
+    def _style(self, name: str) -> Style:
+        if name not in self._styles:
+            self._styles[name] = self.get_component_rich_style(f"lanes--{name}")
+        return self._styles[name]
+
+    def _state_style(self, state: LaneState) -> Style:
+        return self._style(state.name.lower().replace("_", "-"))
+
+    # -- drawing
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if self._frame is None or _is_blank(self._frame.picture):
+            return self._empty(y)
+        picture = self._frame.picture
+        rows = self._rows(picture)
+        if y == 0:
+            segments = self._ruler(self._frame)
+        elif y <= len(rows):
+            segments = self._lane(self._frame.model, picture, *rows[y - 1])
+        elif y == len(rows) + 1:
+            segments = self._legend()
+        else:
+            segments = []
+        return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
+
+    def _empty(self, y: int) -> Strip:
+        text = "waiting for the first window" if y == 1 else ""
+        line = Segment(f"{'':{self.label_width}}{text}", self._style("dim"))
+        return Strip([line]).adjust_cell_length(self.size.width).apply_style(self.rich_style)
+
+    def _ruler(self, frame: Frame) -> list[Segment]:
+        from strata_tui.analysis.axis import duration, tick_step
+
+        picture, columns = frame.picture, self.columns
+        span = picture.t1_ns - picture.t0_ns
+        start = (picture.t0_ns - frame.begin_ns) / 1e9
+        ruler = _Ruler(columns)
+        for mark_kind in ("error", "toggle", "request"):
+            for column, mark in picture.marks:
+                if mark.kind == mark_kind:
+                    ruler.put(column, self.glyphs.flag, mark.text, mark.kind)
+        step = tick_step(span, columns, 12)
+        for at in range(0, span, step):
+            ruler.put(at * columns // span, self.glyphs.tick, f"+{duration(at)}" if at else "0", "dim")
+        head = f"{start:6.1f} s" if self.is_narrow else f" at {start:9.3f} s"
+        heads = "".join(f"{name:>5}" for name, _ in self.share_columns)
+        cells = [Segment(text, self._style(kind)) for text, kind in ruler.parts()]
+        dim = self._style("dim")
+        return [_fitted(head, self.label_width, dim), *cells, Segment(" " + heads, dim)]
+
+    def _lane(self, model: ModelLabel, picture: Picture, lane: Lane, row: int) -> list[Segment]:
+        height = self.lane_height(lane.stage)
+        cells = Strip([segment for run in lane.runs for segment in self._run(run, lane.stage, row, height)])
+        for column, mark in picture.marks:
+            flag = Strip([Segment(self.glyphs.mark, self._style(mark.kind))])
+            cells = Strip.join([cells.crop(0, column), flag, cells.crop(column + 1, picture.columns)])
+        if picture.columns != self.columns:  # the screen has just been resized
+            cells = cells.adjust_cell_length(self.columns, self.rich_style)
+        return [*self._label(model, lane.stage, row), *cells, Segment(" "), *self._shares(lane, row, height)]
+
+    def _run(self, run: object, stage: int, row: int, height: int) -> list[Segment]:
+        state, length, window = run.state, run.length, run.window  # type: ignore[attr-defined]
+        style = self._state_style(state)
+        fill = self.glyphs.lane(state, row, height) * length
+        label = f"{window}"
+        of_window = state in (LaneState.RUN_EVEN, LaneState.RUN_ODD)
+        if row or not of_window or stage >= DRAFT_LANE or length < len(label) + 2:
+            return [Segment(fill, style)]
+        named = Style(color=style.bgcolor, bgcolor=style.color) if self.glyphs is COLOUR else style
+        return [Segment(fill[:1], style), Segment(label, named), Segment(fill[len(label) + 1 :], style)]
+
+    def _label(self, model: ModelLabel, stage: int, row: int) -> list[Segment]:
+        width = self.label_width
+        label, dim = self._style("label"), self._style("dim")
+        if stage >= DRAFT_LANE:
+            return [_fitted(" draft" if stage == DRAFT_LANE else " host", width, label)]
+        about = model.stages[stage]
+        layers = f"{about.first_layer}-{about.last_layer}"
+        if self.is_narrow:
+            return [_fitted(f" {stage} {layers}", width, label)]
+        if row:
+            return [_fitted(f"   {about.device}", width, dim)]
+        return [_fitted(f" stage {stage}", 9, label), _fitted(f" layers {layers}", width - 9, dim)]
+
+    def _shares(self, lane: Lane, row: int, height: int) -> list[Segment]:
+        if lane.stage >= DRAFT_LANE or row < height - 1:
+            return [Segment(" " * self.shares_width)]
+        segments = []
+        for _, parts in self.share_columns:
+            share = sum(lane.shares[i] for i in parts)
+            segments.append(Segment(f"{share:>5}", self._style("label" if share else "dim")))
+        return segments
+
+    def _legend(self) -> list[Segment]:
+        """Shapes and their words, centred under the cells as far as they fit."""
+        segments = [Segment(" " * self.label_width)]
+        room = self.columns
+        for state, name in LEGEND:
+            if state == LaneState.RUN_ODD and self.is_narrow:
+                continue
+            if len(name) + 4 > room:
+                break
+            segments.append(Segment(self.glyphs.lane(state, 0, 1), self._state_style(state)))
+            segments.append(Segment(f" {name}  ", self._style("dim")))
+            room -= len(name) + 4
+        return [
+            *segments,
+            Segment(f"{' ' * room} {'% of the time shown':>{self.shares_width}}", self._style("dim")),
+        ]
+
+
+def _is_blank(picture: Picture) -> bool:
+    return all(run.state == LaneState.UNKNOWN for lane in picture.lanes for run in lane.runs)
+
+
+def _fitted(text: str, width: int, style: Style) -> Segment:
+    """Cut or filled to `width` cells, the last one blank."""
+    return Segment(f"{text[: width - 1]:<{width}}", style)
+
+
+class _Ruler:
+    """Words on one line, each put where it belongs as long as the place is free: the first come stay."""
+
+    def __init__(self, columns: int) -> None:
+        self._cells = [" "] * columns
+        self._kinds = ["dim"] * columns
+        self._taken = [False] * columns
+
+    def put(self, column: int, sign: str, text: str, kind: str) -> None:
+        """`sign` at the column and `text` behind it; the sign alone where the text has no room."""
+        for word in (sign + text, sign):
+            end = column + len(word)
+            if end <= len(self._cells) and not any(self._taken[column : end + 1]):
+                self._cells[column:end] = word
+                self._kinds[column:end] = [kind] * len(word)
+                self._taken[column:end] = [True] * len(word)
+                return
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Text and kind of neighbouring cells of one kind."""
+        for kind, cells in groupby(zip(self._cells, self._kinds, strict=True), key=lambda cell: cell[1]):
+            yield "".join(character for character, _ in cells), kind

@@ -1,0 +1,99 @@
+"""The switches by their names on the command line and in the environment, asked for and in force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from strata_tui.tui.frame import Frame
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One switch: `name=asked` and its key; `in_force` where that is another value at present."""
+
+    name: str
+    asked: str
+    in_force: str
+    key: str
+    available: bool = True
+
+
+def switches(asked: dict[str, Any], in_force: dict[str, Any]) -> list[Switch]:
+    """What the bar shows, in its order."""
+
+    def of(name: str, label: str, key: str, available: bool = True) -> Switch:
+        want = shown(name, asked.get(name))
+        return Switch(label, want, shown(name, in_force[name]) if name in in_force else want, key, available)
+
+    return [
+        of("overlap", "STRATA_SPLIT_OVERLAP", "o"),
+        of("pipeline_windows", "STRATA_PIPELINE_WINDOWS", "w", available=False),
+        of("draft", "draft", "d"),
+        of("draft_max", "draft-max", "- +"),
+        of("rate", "rate", "[ ]"),
+    ]
+
+
+def shown(name: str, value: Any) -> str:
+    """A value as it would be written on the command line."""
+    if name == "rate":
+        return f"{value:g}" if value else "off"
+    return str(int(value)) if isinstance(value, bool) else f"{value}"
+
+
+class SwitchBar(Widget):
+    """One line, or two on a narrow screen; a value that is asked for and not in force yet stands out."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "switches--name",
+        "switches--value",
+        "switches--key",
+        "switches--off",
+        "switches--waiting",
+    }
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._switches: list[Switch] = []
+
+    def show(self, frame: Frame) -> None:
+        """Draw this frame's switches."""
+        now = switches(frame.asked, frame.in_force)
+        if now != self._switches:
+            self._switches = now
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        lines: list[list[Segment]] = [[]]
+        used = 0
+        for switch in self._switches:
+            item = self._item(switch)
+            length = sum(s.cell_length for s in item)
+            if used and used + length > width:
+                lines.append([])
+                used = 0
+            lines[-1] += item
+            used += length
+        segments = lines[y] if y < len(lines) else []
+        return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
+
+    def _item(self, switch: Switch) -> list[Segment]:
+        def style(name: str) -> Any:
+            return self.get_component_rich_style(f"switches--{name}")
+
+        waiting = switch.asked != switch.in_force
+        value = f"{switch.asked} ({switch.in_force} in force)" if waiting else switch.asked
+        if not switch.available:
+            return [Segment(f" {switch.name}={value} {switch.key} ", style("off"))]
+        return [
+            Segment(f" {switch.name}=", style("name")),
+            Segment(value, style("waiting" if waiting else "value")),
+            Segment(f" {switch.key} ", style("key")),
+        ]

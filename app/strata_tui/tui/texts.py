@@ -1,0 +1,116 @@
+"""Text after text: which prompt is next, what has come, when it ends."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from strata_tui.tokenizer import printable
+
+if TYPE_CHECKING:
+    from strata_tui.tui.opened import Decoder, Opened
+
+Piece = tuple[str, str]  # text, style of the text panel
+
+PROMPTS = (
+    "The lighthouse keeper had not spoken to anyone for three weeks when, on the morning of the storm,",
+    'def median(values):\n    """Return the middle value of a list of numbers."""\n',
+    '"You may laugh," said the old captain, filling his pipe, "but I tell you that the house on the hill',
+    "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n",
+    "It was a cold, bright evening in November, and the train from London was an hour late. In the corner",
+    "import argparse\nimport json\n\n\ndef main():\n    parser = argparse.ArgumentParser(description=",
+    "Once upon a time there was a poor miller who had three daughters, and the youngest of them",
+    "def read_config(path):\n    with open(path) as f:\n        for line in f:\n",
+)
+"""Openings in which the embedded model is at its best: prose and code, as it was trained on."""
+
+
+class Texts:
+    """Writes one text after another on one session at a time, until told to stop.
+
+    A prompt that a person gave comes first: it ends the text being written at a token, and after it the
+    built-in prompts go on. Nothing here waits: `pump` is called at every refresh.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self.n_started = 0
+        self.stopped = False
+        self.error = ""  # of the request that ended last
+        self._opened = opened
+        self._given: deque[str] = deque()
+        self._next_prompt = 0
+        self._decoder: Decoder | None = None
+        self._session = opened.engine.session()
+
+    @property
+    def running(self) -> bool:
+        """A text is being written."""
+        return self._decoder is not None
+
+    def give(self, prompt: str) -> None:
+        """Write on this prompt as soon as the present text can end."""
+        self._given.append(prompt)
+        self.stopped = False
+        if self.running:
+            self._session.cancel()
+
+    def skip(self) -> None:
+        """End the present text and go on with the next prompt."""
+        self.stopped = False
+        if self.running:
+            self._session.cancel()
+
+    def stop(self) -> None:
+        """End the present text at a token and start no other."""
+        self.stopped = True
+        self._given.clear()
+        if self.running:
+            self._session.cancel()
+
+    def pump(self) -> list[Piece]:
+        """What has come since the last call; starts the next text when one has ended."""
+        pieces: list[Piece] = []
+        if self._decoder is not None:
+            ended = not self._session.running  # looked at before reading: nothing comes after it
+            text = self._decoder.feed(self._session.read())
+            if ended:
+                text += self._decoder.flush()
+            pieces.append((text, "text"))
+            if ended:
+                pieces.append((f"\n{_ending(self._session.finish)}\n\n", "note"))
+                self._decoder = None
+                self._settle()
+        if self._decoder is None and not self.stopped:
+            pieces += self._start()
+        return [(printable(text), style) for text, style in pieces if text]
+
+    def _settle(self) -> None:
+        """After an error the session is over; the engine takes a new one."""
+        if self._session.finish == "error":
+            self.error = self._session.error
+            self.stopped = True
+            self._session = self._opened.engine.session()
+
+    def _start(self) -> list[Piece]:
+        opened = self._opened
+        if self._given:
+            prompt = self._given.popleft()
+        else:
+            prompt = opened.prompts[self._next_prompt % len(opened.prompts)]
+            self._next_prompt += 1
+        self.error = ""
+        tokens = opened.encode(prompt)
+        self._session.start(tokens, opened.max_tokens, opened.sampling(self.n_started), opened.end_tokens)
+        self._decoder = opened.decoder()
+        self.n_started += 1
+        return [(prompt, "prompt")]
+
+
+def _ending(finish: str) -> str:
+    return {
+        "stop": "[the text ended]",
+        "length": "[as long as asked for]",
+        "context": "[the context is full]",
+        "cancel": "[ended by you]",
+        "error": "[failed]",
+    }.get(finish, f"[{finish}]")

@@ -1,0 +1,81 @@
+"""A console on the fake engine, for tests: time passes only by `play`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from strata_tui.tui.app import Console
+from strata_tui.tui.glyphs import COLOUR, Glyphs
+from strata_tui.tui.text import TextPanel
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.tui.fake_engine import FakeEngine
+from tests.tui.fake_model import opened, opening
+
+
+@dataclass
+class Seat:
+    """Who sits before the screen."""
+
+    app: Console
+    pilot: Pilot[None]
+    engine: FakeEngine
+
+    async def play(self, ms: float, step_ms: float = 50) -> None:
+        """Let time pass, a refresh a step."""
+        for _ in range(int(ms / step_ms)):
+            self.engine.clock.advance(step_ms)
+            if self.app.is_running:
+                self.app.refresh_view()
+        await self.pilot.pause()
+
+    async def press(self, *keys: str, ms: float = 100) -> None:
+        """Press keys, then let the next refreshes show what they did."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        await self.play(ms)
+
+    @property
+    def screen(self) -> str:
+        """The screen as plain text."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text for strip in strips)
+
+    @property
+    def notes(self) -> str:
+        """What the console has told."""
+        return "\n".join(note.message for note in self.app._notifications)
+
+    @property
+    def text(self) -> str:
+        return self.app.query_one(TextPanel).text
+
+    @property
+    def prompt(self) -> Input:
+        return self.app.query_one(Input)
+
+
+async def until_open(app: Console, pilot: Pilot[None]) -> None:
+    """The model is opened in a thread."""
+    for _ in range(500):
+        if app.is_open or app.open_error:
+            break
+        await asyncio.sleep(0.005)
+    await pilot.pause()
+
+
+@asynccontextmanager
+async def console(
+    engine: FakeEngine | None = None, size: tuple[int, int] = (120, 40), glyphs: Glyphs = COLOUR, **model: Any
+) -> AsyncIterator[Seat]:
+    """A console that has just opened its model; `model` changes fields of `Opened`."""
+    engine = engine or FakeEngine()
+    app = Console(opening(opened(engine, **model)), glyphs, auto_refresh=False)
+    async with app.run_test(size=size) as pilot:
+        await until_open(app, pilot)
+        yield Seat(app, pilot, engine)
+    app.close()
+    assert engine.closed

@@ -1,0 +1,294 @@
+"""Every key does what the help says."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+from strata_tui.analysis.view import toggle_text
+from strata_tui.record.events import Kind
+from strata_tui.tui.app import Console
+from strata_tui.tui.help import KEYS, WORDS, Help
+from strata_tui.tui.switches import SwitchBar
+
+from tests.tui.console import console
+from tests.tui.fake_engine import FakeEngine
+
+
+async def test_o_flips_the_overlap_while_it_decodes_and_leaves_a_mark() -> None:
+    async with console() as seat:
+        await seat.play(500)
+        assert "STRATA_SPLIT_OVERLAP=0" in seat.screen
+        await seat.press("o", ms=1000)
+        assert seat.engine.switches.overlap
+        assert "STRATA_SPLIT_OVERLAP=1" in seat.screen
+        (mark,) = [m for m in seat.app.view.marks if m.kind == "toggle"]
+        assert mark.text == "overlap=1"
+        await seat.press("o", ms=1000)
+        assert "STRATA_SPLIT_OVERLAP=0" in seat.screen
+
+
+async def test_a_flip_is_drawn_as_a_mark_in_the_lanes() -> None:
+    async with console() as seat:
+        await seat.play(500)
+        await seat.press("down", "down", "down", "down", "down", "o", ms=400)
+        assert "▼overlap=1" in seat.screen and "┃" in seat.screen
+
+
+async def test_a_switch_that_is_not_in_force_yet_says_so() -> None:
+    async with console() as seat:
+        await seat.play(200)
+        await seat.press("o", ms=0)
+        seat.engine.switches._live["overlap"] = False
+        seat.app.refresh_view()
+        await seat.pilot.pause()
+        assert "STRATA_SPLIT_OVERLAP=1 (0 in force)" in seat.screen
+
+
+async def test_space_freezes_the_lanes_while_recording_goes_on() -> None:
+    async with console() as seat:
+        await seat.play(1000)
+        await seat.press("space", ms=0)
+        frozen = seat.app._picture
+        windows = seat.app.view.windows.decoded
+        await seat.play(2000)
+        assert seat.app._picture is frozen
+        assert "PAUSED" in seat.screen and "s behind live" in seat.screen
+        assert seat.app.view.windows.decoded > windows + 50
+        await seat.press("space", ms=500)
+        assert "PAUSED" not in seat.screen and "live" in seat.screen
+        assert seat.app._picture is not frozen
+
+
+async def test_arrows_move_and_zoom() -> None:
+    async with console() as seat:
+        await seat.play(2000)
+        span = seat.app.axis.span_ns
+        await seat.press("up")
+        assert seat.app.axis.span_ns < span
+        await seat.press("down", "down")
+        assert seat.app.axis.span_ns > span
+        await seat.press("space")
+        at = seat.app._picture.t0_ns
+        await seat.press("left", "left")
+        assert seat.app._picture.t0_ns < at
+        await seat.press("shift+right", "right", "right")
+        assert seat.app._picture.t1_ns <= seat.engine.now_ns()
+        await seat.press("f", ms=600)
+        assert not seat.app.axis.frozen and seat.app.axis.auto
+        assert "PAUSED" not in seat.screen
+
+
+async def test_d_goes_through_the_draft_sources() -> None:
+    async with console() as seat:
+        seen = []
+        for _ in range(3):
+            await seat.press("d")
+            seen.append(seat.engine.switches.draft)
+        assert seen == ["lookup", "none", "mtp"]
+
+
+async def test_plus_and_minus_set_the_longest_draft() -> None:
+    async with console() as seat:
+        await seat.press("plus")
+        assert seat.engine.switches.draft_max == 5 and "draft-max=5" in seat.screen
+        await seat.press(*["plus"] * 9)
+        assert seat.engine.switches.draft_max == 7
+        await seat.press(*["minus"] * 9)
+        assert seat.engine.switches.draft_max == 1
+
+
+async def test_brackets_and_r_cap_the_pace() -> None:
+    async with console() as seat:
+        rates = []
+        for key in ("right_square_bracket", "left_square_bracket", "left_square_bracket", "r", "r"):
+            await seat.press(key)
+            rates.append(seat.engine.switches.rate)
+        assert rates == [0, 320, 160, 0, 160]
+        await seat.press("right_square_bracket", "right_square_bracket")
+        assert seat.engine.switches.rate == 0
+        await seat.press("r", *["left_square_bracket"] * 20, ms=3000)
+        assert seat.engine.switches.rate == 2
+        assert "\u2571\u2571\u2571" in seat.screen, "throttled is drawn as a hatch"
+
+
+async def test_w_says_that_windows_in_flight_are_not_there_yet() -> None:
+    async with console() as seat:
+        await seat.press("w")
+        assert "STRATA_PIPELINE_WINDOWS stays 0" in seat.notes
+
+
+async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
+    async with console(max_tokens=150) as seat:
+        await seat.play(100)
+        await seat.press("n")
+        assert seat.prompt.has_focus
+        await seat.press(*"oddly", ms=0)
+        assert not seat.engine.switches.overlap, "letters go into the prompt, not to the switches"
+        await seat.press("enter", ms=300)
+        assert not seat.prompt.has_focus and seat.prompt.value == ""
+        assert "[ended by you]" in seat.text and "oddly" in seat.text
+        await seat.play(1500)
+        assert seat.app.texts.n_started > 3, "text after text"
+        seeds = [sampling["seed"] for sampling in seat.engine.sampling]
+        assert seeds == list(range(7, 7 + len(seeds)))
+
+
+async def test_enter_opens_the_prompt_and_escape_leaves_it() -> None:
+    async with console() as seat:
+        await seat.press("enter")
+        assert seat.prompt.has_focus
+        await seat.press("escape")
+        assert not seat.prompt.has_focus
+
+
+async def test_s_skips_to_the_next_prompt() -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(300)
+        await seat.press("s", ms=200)
+        assert seat.app.texts.n_started == 2 and "[ended by you]" in seat.text
+
+
+@pytest.mark.parametrize("key", ["x", "ctrl+c"])
+async def test_the_first_press_ends_the_text_the_second_quits(key: str) -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(300)
+        await seat.press(key, ms=300)
+        assert seat.app.is_running and not seat.app.texts.running
+        assert "stopped" in seat.screen and "[ended by you]" in seat.text
+        written = seat.text
+        await seat.play(500)
+        assert seat.text == written, "nothing is written any more"
+        await seat.pilot.press(key)
+        await seat.pilot.pause()
+        assert not seat.app.is_running or seat.app._exit
+
+
+async def test_after_a_stop_a_prompt_goes_on() -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(300)
+        await seat.press("x", ms=300)
+        await seat.press("n", *"more", "enter", ms=400)
+        assert seat.app.texts.running and "more" in seat.text
+
+
+async def test_q_quits_and_no_thread_stays() -> None:
+    before = threading.active_count()
+    async with console() as seat:
+        await seat.play(200)
+        await seat.pilot.press("q")
+        await seat.pilot.pause()
+        assert seat.app._exit
+    assert threading.active_count() <= before + 1  # asyncio may keep one of its own
+
+
+async def test_e_writes_the_trace_and_says_where_and_from_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with console(size=(200, 50)) as seat:
+        await seat.play(500)
+        await seat.press("e", ms=0)
+        for thread in seat.app._threads:
+            await asyncio.to_thread(thread.join)
+        await seat.play(100)
+        (path,) = tmp_path.glob("strata-*.json.gz")
+        assert path.stat().st_size > 32 * 100
+        assert str(path) in seat.notes and "from the session's start" in seat.notes
+
+
+async def test_help_explains_every_key_and_word() -> None:
+    async with console() as seat:
+        await seat.press("question_mark")
+        assert isinstance(seat.app.screen, Help)
+        page = str(seat.app.screen._page())
+        for name, text in (*KEYS, *WORDS):
+            assert name in page and text in page
+        await seat.press("escape")
+        assert not isinstance(seat.app.screen, Help)
+
+
+def test_every_binding_is_in_the_help() -> None:
+    told = " ".join(f"{keys} {text}" for keys, text in KEYS)
+    names = {
+        "left_square_bracket": "[",
+        "right_square_bracket": "]",
+        "question_mark": "?",
+        "plus": "+",
+        "minus": "-",
+        "pageup": "pgup",
+        "pagedown": "pgdn",
+        "ctrl+c": "ctrl-c",
+        "ctrl+z": "ctrl-z",
+        "shift+left": "left",
+        "shift+right": "right",
+    }
+    for binding in Console.BINDINGS:
+        key = binding.key.split(",")[0]
+        assert names.get(key, key) in told, key
+
+
+async def test_the_palette_has_every_action() -> None:
+    async with console() as seat:
+        commands = {c.title.lower(): c for c in seat.app.get_system_commands(seat.app.screen)}
+        for binding in Console.BINDINGS:
+            if binding.action not in {"leave_prompt", "quit", "stop"}:
+                assert binding.description.lower() in commands
+        await commands["overlap"].callback()
+        assert seat.engine.switches.overlap
+        await seat.press("ctrl+p")
+        assert "palette" in type(seat.app.screen).__name__.lower()
+
+
+async def test_t_goes_through_the_themes() -> None:
+    async with console() as seat:
+        seen = []
+        for _ in range(3):
+            await seat.press("t")
+            seen.append(seat.app.theme)
+        assert seen == ["strata-light", "strata-ansi", "strata-dark"]
+
+
+async def test_pages_look_back_in_the_text() -> None:
+    async with console(size=(80, 24)) as seat:
+        await seat.play(3000)
+        end = seat.screen
+        await seat.press("pageup", "pageup", ms=0)
+        assert seat.screen != end
+        await seat.press(*["pagedown"] * 3, ms=0)
+        assert seat.app.query_one("#text")._top is None
+
+
+async def test_keys_that_need_a_model_wait_for_it() -> None:
+    release = threading.Event()
+    engine = FakeEngine()
+
+    def slow(progress):
+        from tests.tui.fake_model import opened
+
+        progress("reading the model")
+        release.wait(5)
+        return opened(engine)
+
+    app = Console(slow, auto_refresh=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("o", "space", "e", "left", "n", "question_mark", "escape")
+        assert not engine.switches.overlap
+        release.set()
+    app.close()
+    assert engine.closed, "an engine that opens after the screen has gone is closed too"
+
+
+async def test_the_switch_bar_says_what_was_asked_for() -> None:
+    async with console() as seat:
+        await seat.press("o", "d", "plus", "left_square_bracket", ms=300)
+        shown = {s.name: s.asked for s in seat.app.query_one(SwitchBar)._switches}
+        assert shown == {
+            "STRATA_SPLIT_OVERLAP": "1",
+            "STRATA_PIPELINE_WINDOWS": "0",
+            "draft": "lookup",
+            "draft-max": "5",
+            "rate": "320",
+        }
+        toggles = [e for e in seat.app.view.events if e["kind"] == Kind.toggle]
+        assert {toggle_text(int(e["a"]), int(e["b"])).split("=")[0] for e in toggles} >= {"overlap", "draft"}
