@@ -1,0 +1,19 @@
+"""strata-tui: see where the time goes when a language model is split over several devices.
+
+`from strata_tui import Engine` loads the native engine when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strata_tui.engine import Engine, Sampling
+
+__all__ = ["Engine", "Sampling"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from strata_tui import engine
+
+        return getattr(engine, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
