@@ -11,6 +11,8 @@
 /// Q8_32 goes by groups of 16 blocks, the last one filled up with zeros. Within a group the q are interleaved: four
 /// neighbouring values make a quad, and quad j of block b stands at 64 j + 4 b. So one register holds quad j of 16 blocks
 /// (or of 8), products add up without a shuffle, and lane b of the sum is block b.
+/// Q8_256 interleaves the quads of a block's eight groups of 32: quad j of group g stands at place_256(8 g + j), so that
+/// registers of 32 bytes hold quads of the groups 0, 2, 4, 6 or 1, 3, 5, 7: quad j in the low half, j + 4 in the high one.
 namespace strata::cpu {
 
 constexpr size_t align64(size_t bytes) { return (bytes + 63) & ~size_t{63}; }
@@ -35,5 +37,11 @@ struct Q8_256Layout {
           q(sums + align64(16 * sizeof(int16_t) * static_cast<size_t>(blocks))),
           bytes(q + 256 * static_cast<size_t>(blocks)) {}
 };
+
+/// Byte offset, within a block of Q8_256, of quad 0 .. 63.
+constexpr int place_256(int quad) {
+    const int group = quad / 8, j = quad % 8;
+    return 32 * (group % 2 * 4 + j % 4) + 16 * (j / 4) + 4 * (group / 2);
+}
 
 }  // namespace strata::cpu

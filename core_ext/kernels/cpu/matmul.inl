@@ -41,7 +41,7 @@ struct Floats {
     static constexpr int ROWS = ROWS_FLOAT;
 
     template <int R>
-    static void product(const Product& a) {
+    [[gnu::flatten]] static void product(const Product& a) {
         for (int o = a.begin; o < a.end; ++o) {
             const uint8_t* w = a.weights + static_cast<size_t>(o) * a.row_bytes;
             V16 sums[R];
@@ -106,7 +106,7 @@ struct Blocks32 {
     static constexpr int ROWS = ROWS_32, PARTS = 16 / LANES;
 
     template <int R>
-    static void product(const Product& a) {
+    [[gnu::flatten]] static void product(const Product& a) {
         const Q8_32Layout layout(a.n_in);
         const int n_blocks = a.n_in / 32, whole = n_blocks / 16 * 16;
         for (int o = a.begin; o < a.end; ++o) {
@@ -153,17 +153,18 @@ struct Blocks32 {
 };
 
 // ---- Blocks of 256: value = d * sc_j * q - dmin * m_j, or d * sc_j * (q - 32) ----------------------------------------
-// Of a block, bytes 4j .. 4j+3 of every 32 make one whole number with their scales in it, times d_w * d_x into partial
-// sum j of 8; then, where there are mins, their products with the sums of activations, times -dmin * d_x, into the same
-// (lane j: the mins of group j). Blocks ascending, one fused multiply-add each; then the tree.
+// A block's products with its activations, its scales in them (Q6_K: and its offset), add up to whole numbers in eight
+// lanes (activations.h: lane l holds the quads at 4 l of every 32 bytes); these times d_w * d_x go to eight partial sums.
+// Then, where there are mins, m_j times the activations' sum of group j, in lane j, times -dmin * d_x, to the same. Blocks
+// ascending, one fused multiply-add each; then the tree.
 
 struct Unpacked {
-    Unit w[UNITS], scale[UNITS];
-    Factors factors;  // mins, or Q6_K's scales
-    float d, dmin;
+    Unit w[UNITS], scale[2];  // scales of the even and of the odd groups
+    Factors factors;          // mins, or Q6_K's scales
+    V8 d, less_dmin;
 };
 struct Q4_KBlocks {
-    static constexpr int BYTES = 144;
+    static constexpr int BYTES = 144, ADDED = 4;
     static constexpr bool HAS_MIN = true;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         uint32_t sc[2], m[2];
@@ -171,12 +172,12 @@ struct Q4_KBlocks {
         unpack_nibbles(p + 16, out.w);
         spread_scales(sc, out.scale);
         out.factors = min_factors(m);
-        out.d = blocks::read_f16(p);
-        out.dmin = blocks::read_f16(p + 2);
+        out.d = fill8_f16(p);
+        out.less_dmin = times8(fill8_f16(p + 2), fill8(-1.0f));
     }
 };
 struct Q5_KBlocks {
-    static constexpr int BYTES = 176;
+    static constexpr int BYTES = 176, ADDED = 4;
     static constexpr bool HAS_MIN = true;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         uint32_t sc[2], m[2];
@@ -185,18 +186,18 @@ struct Q5_KBlocks {
         add_fifth_bits(p + 16, out.w);
         spread_scales(sc, out.scale);
         out.factors = min_factors(m);
-        out.d = blocks::read_f16(p);
-        out.dmin = blocks::read_f16(p + 2);
+        out.d = fill8_f16(p);
+        out.less_dmin = times8(fill8_f16(p + 2), fill8(-1.0f));
     }
 };
 struct Q6_KBlocks {
-    static constexpr int BYTES = 210;
+    static constexpr int BYTES = 210, ADDED = 2;
     static constexpr bool HAS_MIN = false;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         unpack_six_bits(p, p + 128, out.w);
         out.factors = scale_factors(p + 192);
         spread_scales(out.factors, out.scale);
-        out.d = blocks::read_f16(p + 208);
+        out.d = fill8_f16(p + 208);
     }
 };
 
@@ -205,7 +206,7 @@ struct Blocks256 {
     static constexpr int ROWS = ROWS_256;
 
     template <int R>
-    static void product(const Product& a) {
+    [[gnu::flatten]] static void product(const Product& a) {
         const Q8_256Layout layout(a.n_in);
         const int n_blocks = a.n_in / 256;
         for (int o = a.begin; o < a.end; ++o) {
@@ -214,31 +215,21 @@ struct Blocks256 {
             const uint8_t* w = a.weights + static_cast<size_t>(o) * a.row_bytes;
             for (int b = 0; b < n_blocks; ++b, w += W::BYTES) {
                 for (int line = 0; line < W::BYTES; line += 64) prefetch(w + line + AHEAD_BYTES);
-                block<R>(a, layout, w, b, sums);
+                Unpacked block;
+                W::unpack(w, block);
+                for (int r = 0; r < R; ++r) add(a.x + r * a.x_stride, layout, b, block, sums[r]);
             }
             for (int r = 0; r < R; ++r) a.y[r * a.y_stride + o] = sum(sums[r]);
         }
     }
 
-    template <int R>
-    static inline void block(const Product& a, const Q8_256Layout& layout, const uint8_t* w, int b, V8* sums) {
-        const auto x_sums = [&](int r) {
-            return reinterpret_cast<const int16_t*>(a.x + r * a.x_stride + layout.sums) + 16 * b;
-        };
-        Unpacked from;
-        W::unpack(w, from);
-        Sums whole[R];
-        for (int r = 0; r < R; ++r) whole[r] = W::HAS_MIN ? no_sums() : offset_sums(from.factors, x_sums(r));
-        for (int u = 0; u < UNITS; ++u)
-            for (int r = 0; r < R; ++r) {
-                const auto* q = reinterpret_cast<const int8_t*>(a.x + r * a.x_stride + layout.q) + 256 * b + UNIT * u;
-                whole[r] = add_scaled(whole[r], from.w[u], from.scale[u], q);
-            }
-        for (int r = 0; r < R; ++r) {
-            const float d_x = reinterpret_cast<const float*>(a.x + r * a.x_stride)[b];
-            sums[r] = fma(to_float(whole[r]), fill8(from.d * d_x), sums[r]);
-            if (W::HAS_MIN) sums[r] = fma(dot_sums(from.factors, x_sums(r)), fill8(-(from.dmin * d_x)), sums[r]);
-        }
+    static inline void add(const uint8_t* row, const Q8_256Layout& layout, int b, const Unpacked& w, V8& sums) {
+        const V8 d_x = fill8(reinterpret_cast<const float*>(row)[b]);
+        const auto* x_sums = reinterpret_cast<const int16_t*>(row + layout.sums) + 16 * b;
+        const auto* q = reinterpret_cast<const int8_t*>(row + layout.q) + 256 * b;
+        const Sums start = W::HAS_MIN ? no_sums() : offset_sums(w.factors, x_sums);
+        sums = fma(to_float(scaled_dot<W::ADDED>(start, w.w, w.scale, q)), times8(w.d, d_x), sums);
+        if (W::HAS_MIN) sums = fma(dot_sums(w.factors, x_sums), times8(w.less_dmin, d_x), sums);
     }
 };
 

@@ -48,7 +48,9 @@ void quantize_256(const float* x, int n_in, uint8_t* out) {
         const BlockScale scale = block_scale(max_lane(most));
         for (int i = 0; i < 256; i += 16) {
             const I16 whole = round_to_int8(part(i) * fill16(scale.inverse));
-            store_bytes(q + at + i, whole);
+            int8_t quads[16];
+            store_bytes(quads, whole);
+            for (int j = 0; j < 4; ++j) std::memcpy(q + at + place_256(i / 4 + j), quads + 4 * j, 4);
             sums[(at + i) / 16] = static_cast<int16_t>(sum(whole));
         }
         d[b] = scale.d;

@@ -80,6 +80,13 @@ inline V16 power_of_two(V16 shifted) { return {power_of_two(shifted.lo), power_o
 
 using V8 = __m256;
 inline V8 fill8(float x) { return _mm256_set1_ps(x); }
+/// The float16 at p, everywhere.
+inline V8 fill8_f16(const uint8_t* p) {
+    int16_t h;
+    std::memcpy(&h, p, 2);
+    return _mm256_cvtph_ps(_mm_set1_epi16(h));
+}
+inline V8 times8(V8 a, V8 b) { return _mm256_mul_ps(a, b); }
 inline V8 fma(V8 a, V8 b, V8 c) { return _mm256_fmadd_ps(a, b, c); }
 /// ((0+1) + (2+3)) + ((4+5) + (6+7)).
 inline float sum(V8 a) {
@@ -220,15 +227,19 @@ inline Whole less_shifted(Whole a, const int32_t* sums) {
 }
 /// Signed weights, -128 included: |w| times x with w's sign; 2 * 128 * 127 fits 16 bits since x is never -128.
 struct Signed {
-    Quads w;
+    Quads w, magnitude;
 };
-inline Signed as_signed(const Quads& w) { return {w}; }
+inline Signed as_signed(const Quads& w) {
+    Signed out{w, {}};
+    for (int j = 0; j < 8; ++j) out.magnitude.v[j] = _mm256_abs_epi8(w.v[j]);
+    return out;
+}
 inline Whole dot(const Signed& a, const int8_t* x, const int32_t*) {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i total = _mm256_setzero_si256();
     for (int j = 0; j < 8; ++j) {
         const __m256i signed_x = _mm256_sign_epi8(load32(x + 64 * j), a.w.v[j]);
-        const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a.w.v[j]), signed_x), ones);
+        const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(a.magnitude.v[j], signed_x), ones);
         total = j ? _mm256_add_epi32(total, four) : four;
     }
     return total;
@@ -248,18 +259,25 @@ inline __m128i heads8(const uint8_t* p, int64_t stride) {
 }
 inline Lanes heads(const uint8_t* p, int64_t stride) { return _mm256_cvtph_ps(heads8(p, stride)); }
 
-// ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
+// ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
 
 constexpr int UNIT = 32, UNITS = 256 / UNIT;
 using Unit = __m256i;
-/// Whole-number sums of a block; to_float gives 8 lanes: lane i holds bytes 4i .. 4i+3 of every 32.
+/// Whole-number sums of a block, in 8 lanes.
 using Sums = __m256i;
 inline Sums no_sums() { return _mm256_setzero_si256(); }
-/// + scale * w * x; scale holds int16s, one for each pair of bytes. w at most 63.
-inline Sums add_scaled(Sums sums, Unit w, Unit scale, const int8_t* x) {
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(w, load32(x)), scale));
-}
 inline V8 to_float(Sums a) { return _mm256_cvtepi32_ps(a); }
+/// start + scale * w * x; w so small that ADDED products of pairs fit 16 bits together. A scale is two equal int16.
+template <int ADDED>
+inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
+    for (int u = 0; u < UNITS; u += ADDED) {
+        __m256i pairs = _mm256_maddubs_epi16(w[u], load32(x + 32 * u));
+        for (int i = u + 1; i < u + ADDED; ++i)
+            pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[i], load32(x + 32 * i)));
+        start = _mm256_add_epi32(start, _mm256_madd_epi16(pairs, scale[u / 4]));
+    }
+    return start;
+}
 /// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
 using Factors = __m256i;
 inline V8 dot_sums(Factors a, const int16_t* sums) { return _mm256_cvtepi32_ps(_mm256_madd_epi16(a, load32(sums))); }
@@ -267,58 +285,71 @@ inline V8 dot_sums(Factors a, const int16_t* sums) { return _mm256_cvtepi32_ps(_
 inline Sums offset_sums(Factors a, const int16_t* sums) {
     return _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5));
 }
-inline __m256i bytes_to_dwords(const uint32_t eight[2]) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)eight));
-}
-/// One min for 32 values, so for two sums of 16.
-inline Factors min_factors(const uint32_t m[2]) {
-    const __m256i one = bytes_to_dwords(m);
+/// One min or scale for 32 values, so for two sums of 16.
+inline Factors min_factors(const uint32_t eight[2]) {
+    const __m256i one = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(static_cast<uint64_t>(eight[1]) << 32 | eight[0])));
     return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
 }
 inline Factors scale_factors(const uint8_t* scales) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales)); }
-/// Scales of 32 values, in the place of the values that they belong to.
+/// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
+inline __m256i even_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0)); }
+inline __m256i odd_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(7, 5, 3, 1, 7, 5, 3, 1)); }
 inline void spread_scales(const uint32_t sc[2], Unit* scale) {
-    alignas(32) int32_t both[8];
-    _mm256_store_si256((__m256i*)both, min_factors(sc));
-    for (int u = 0; u < UNITS; ++u) scale[u] = _mm256_set1_epi32(both[u]);
+    const __m256i both = min_factors(sc);
+    scale[0] = even_groups(both);
+    scale[1] = odd_groups(both);
 }
-/// Scales of 16 values.
+/// Of two scales for each group, the first in the low half, the second in the high half.
+inline __m256i first_then_second(__m256i a) {
+    return _mm256_shuffle_epi8(a, _mm256_set_epi8(15, 14, 15, 14, 11, 10, 11, 10, 7, 6, 7, 6, 3, 2, 3, 2,
+                                                  13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
+}
 inline void spread_scales(Factors sixteen, Unit* scale) {
-    // Even scales into the low half, odd ones into the high half; then one shuffle picks number u of both.
-    const __m256i order = _mm256_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0,
-                                          15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0);
-    const __m256i split = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(sixteen, order), 0xd8);
-    for (int u = 0; u < UNITS; ++u)
-        scale[u] = _mm256_shuffle_epi8(split, _mm256_set1_epi16(static_cast<int16_t>(2 * u | (2 * u + 1) << 8)));
+    scale[0] = first_then_second(even_groups(sixteen));
+    scale[1] = first_then_second(odd_groups(sixteen));
+}
+/// Four groups of 32 -> their quads side by side: a transposition within halves.
+inline void interleave(const __m256i* group, __m256i* out) {
+    const __m256i a = _mm256_unpacklo_epi32(group[0], group[1]), b = _mm256_unpackhi_epi32(group[0], group[1]);
+    const __m256i c = _mm256_unpacklo_epi32(group[2], group[3]), d = _mm256_unpackhi_epi32(group[2], group[3]);
+    out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
+    out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
 /// The 256 low four bits of Q4_K and Q5_K.
 inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
     const __m256i low = _mm256_set1_epi8(15);
-    for (int g = 0; g < 4; ++g) {
-        const __m256i q = load32(qs + 32 * g);
-        w[2 * g] = _mm256_and_si256(q, low);
-        w[2 * g + 1] = _mm256_and_si256(_mm256_srli_epi16(q, 4), low);
+    const __m256i two_groups[4] = {load32(qs), load32(qs + 32), load32(qs + 64), load32(qs + 96)};
+    interleave(two_groups, w);
+    for (int j = 0; j < 4; ++j) {
+        w[4 + j] = _mm256_and_si256(_mm256_srli_epi16(w[j], 4), low);
+        w[j] = _mm256_and_si256(w[j], low);
     }
 }
-/// Q5_K's fifth bits, added to them.
+/// Q5_K's fifth bits, added to them: bits 2 l and 2 l + 1 of a byte belong to the groups of lane l.
 inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
-    const __m256i bits = load32(qh), one = _mm256_set1_epi8(16);
-    for (int u = 0; u < 8; ++u) {
-        const __m256i moved = u < 4 ? _mm256_slli_epi16(bits, 4 - u) : _mm256_srli_epi16(bits, u - 4);
-        w[u] = _mm256_or_si256(w[u], _mm256_and_si256(moved, one));
+    const __m256i all = load32(qh), one = _mm256_set1_epi8(16), own = _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0);
+    const __m256i quad[4] = {_mm256_shuffle_epi32(all, 0x00), _mm256_shuffle_epi32(all, 0x55),
+                             _mm256_shuffle_epi32(all, 0xaa), _mm256_shuffle_epi32(all, 0xff)};
+    for (int j = 0; j < 4; ++j) {
+        const __m256i bits = _mm256_srlv_epi32(quad[j], own);
+        w[j] = _mm256_or_si256(w[j], _mm256_and_si256(_mm256_slli_epi16(bits, 4), one));
+        w[4 + j] = _mm256_or_si256(w[4 + j], _mm256_and_si256(_mm256_slli_epi16(bits, 3), one));
     }
 }
 /// Q6_K's weights, 0 .. 63.
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
     const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
-    for (int h = 0; h < 2; ++h, w += 4) {
+    __m256i even[4], odd[4];
+    for (int h = 0; h < 2; ++h) {
         const __m256i a = load32(ql + 64 * h), b = load32(ql + 64 * h + 32), top = load32(qh + 32 * h);
-        w[0] = _mm256_or_si256(_mm256_and_si256(a, low), _mm256_and_si256(_mm256_slli_epi16(top, 4), high));
-        w[1] = _mm256_or_si256(_mm256_and_si256(b, low), _mm256_and_si256(_mm256_slli_epi16(top, 2), high));
-        w[2] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), low), _mm256_and_si256(top, high));
-        w[3] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), low),
-                               _mm256_and_si256(_mm256_srli_epi16(top, 2), high));
+        even[2 * h] = _mm256_or_si256(_mm256_and_si256(a, low), _mm256_and_si256(_mm256_slli_epi16(top, 4), high));
+        odd[2 * h] = _mm256_or_si256(_mm256_and_si256(b, low), _mm256_and_si256(_mm256_slli_epi16(top, 2), high));
+        even[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), low), _mm256_and_si256(top, high));
+        odd[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), low),
+                                         _mm256_and_si256(_mm256_srli_epi16(top, 2), high));
     }
+    interleave(even, w);
+    interleave(odd, w + 4);
 }
 
 inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }

@@ -67,6 +67,13 @@ inline V16 power_of_two(V16 shifted) {
 
 using V8 = __m256;
 inline V8 fill8(float x) { return _mm256_set1_ps(x); }
+/// The float16 at p, everywhere.
+inline V8 fill8_f16(const uint8_t* p) {
+    int16_t h;
+    std::memcpy(&h, p, 2);
+    return _mm256_cvtph_ps(_mm_set1_epi16(h));
+}
+inline V8 times8(V8 a, V8 b) { return _mm256_mul_ps(a, b); }
 inline V8 fma(V8 a, V8 b, V8 c) { return _mm256_fmadd_ps(a, b, c); }
 /// ((0+1) + (2+3)) + ((4+5) + (6+7)).
 inline float sum(V8 a) {
@@ -214,19 +221,26 @@ inline Lanes heads(const uint8_t* p, int64_t stride) {
     return {_mm512_cvtph_ps(_mm256_set_m128i(heads8(p + 8 * stride, stride), heads8(p, stride)))};
 }
 
-// ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
+// ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
 
 constexpr int UNIT = 64, UNITS = 256 / UNIT;
 using Unit = __m512i;
-/// Whole-number sums of a block; to_float gives 8 lanes: lane i holds bytes 4i .. 4i+3 of every 32.
+/// Whole-number sums of a block, in 8 lanes once the halves are added.
 using Sums = __m512i;
 inline Sums no_sums() { return _mm512_setzero_si512(); }
-/// + scale * w * x; scale holds int16s, one for each pair of bytes. w at most 63.
-inline Sums add_scaled(Sums sums, Unit w, Unit scale, const int8_t* x) {
-    return _mm512_dpwssd_epi32(sums, _mm512_maddubs_epi16(w, load64(x)), scale);
-}
 inline V8 to_float(Sums a) {
     return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1)));
+}
+/// start + scale * w * x; two products of pairs fit 16 bits together. A scale is two equal int16.
+template <int ADDED>
+inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
+    static_assert(ADDED >= 2);
+    for (int u = 0; u < UNITS; u += 2) {
+        const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(w[u], load64(x + 64 * u)),
+                                               _mm512_maddubs_epi16(w[u + 1], load64(x + 64 * u + 64)));
+        start = _mm512_dpwssd_epi32(start, pairs, scale[u / 2]);
+    }
+    return start;
 }
 /// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
 using Factors = __m256i;
@@ -236,65 +250,76 @@ inline Sums offset_sums(Factors a, const int16_t* sums) {
     const __m256i offset = _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5);
     return _mm512_zextsi256_si512(_mm256_sub_epi32(_mm256_setzero_si256(), offset));
 }
-inline __m256i bytes_to_dwords(const uint32_t eight[2]) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)eight));
-}
-/// One min for 32 values, so for two sums of 16.
-inline Factors min_factors(const uint32_t m[2]) {
-    const __m256i one = bytes_to_dwords(m);
+/// One min or scale for 32 values, so for two sums of 16.
+inline Factors min_factors(const uint32_t eight[2]) {
+    const __m256i one = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(static_cast<uint64_t>(eight[1]) << 32 | eight[0])));
     return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
 }
 inline Factors scale_factors(const uint8_t* scales) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales)); }
-/// Scales of 32 values, in the place of the values that they belong to.
+/// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
+inline __m256i even_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0)); }
+inline __m256i odd_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(7, 5, 3, 1, 7, 5, 3, 1)); }
 inline void spread_scales(const uint32_t sc[2], Unit* scale) {
-    const __m512i both = _mm512_castsi256_si512(min_factors(sc));
-    const __m512i second = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
-    for (int u = 0; u < UNITS; ++u)
-        scale[u] = _mm512_permutexvar_epi32(_mm512_add_epi32(second, _mm512_set1_epi32(2 * u)), both);
+    const __m256i both = min_factors(sc);
+    scale[0] = _mm512_broadcast_i64x4(even_groups(both));
+    scale[1] = _mm512_broadcast_i64x4(odd_groups(both));
 }
-/// Scales of 16 values.
+/// Of two scales for each group, the first in the low half, the second in the high half.
+inline __m256i first_then_second(__m256i a) {
+    return _mm256_shuffle_epi8(a, _mm256_set_epi8(15, 14, 15, 14, 11, 10, 11, 10, 7, 6, 7, 6, 3, 2, 3, 2,
+                                                  13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
+}
 inline void spread_scales(Factors sixteen, Unit* scale) {
-    const __m512i quarters = _mm512_set_epi64(0x0003000300030003, 0x0003000300030003, 0x0002000200020002, 0x0002000200020002,
-                                              0x0001000100010001, 0x0001000100010001, 0, 0);
-    for (int u = 0; u < UNITS; ++u)
-        scale[u] = _mm512_permutexvar_epi16(_mm512_add_epi16(quarters, _mm512_set1_epi16(static_cast<int16_t>(4 * u))),
-                                            _mm512_castsi256_si512(sixteen));
+    scale[0] = _mm512_broadcast_i64x4(first_then_second(even_groups(sixteen)));
+    scale[1] = _mm512_broadcast_i64x4(first_then_second(odd_groups(sixteen)));
 }
-/// Groups 0 and 1 of 32 in a, 2 and 3 in b -> 0 and 2, 1 and 3, as two registers of nibbles hold them, put in order.
-inline void in_order(__m512i low, __m512i high, Unit* w) {
-    w[0] = _mm512_shuffle_i64x2(low, high, 0x44);
-    w[1] = _mm512_shuffle_i64x2(low, high, 0xee);
+/// Four groups of 32 -> their quads side by side: a transposition within halves.
+inline void interleave(const __m256i* group, __m256i* out) {
+    const __m256i a = _mm256_unpacklo_epi32(group[0], group[1]), b = _mm256_unpackhi_epi32(group[0], group[1]);
+    const __m256i c = _mm256_unpacklo_epi32(group[2], group[3]), d = _mm256_unpackhi_epi32(group[2], group[3]);
+    out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
+    out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
 /// The 256 low four bits of Q4_K and Q5_K.
 inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
     const __m512i low = _mm512_set1_epi8(15);
-    for (int g = 0; g < 2; ++g) {
-        const __m512i q = load64(qs + 64 * g);
-        in_order(_mm512_and_si512(q, low), _mm512_and_si512(_mm512_srli_epi16(q, 4), low), w + 2 * g);
+    const __m256i two_groups[4] = {load32(qs), load32(qs + 32), load32(qs + 64), load32(qs + 96)};
+    __m256i quad[4];
+    interleave(two_groups, quad);
+    for (int j = 0; j < 2; ++j) {
+        const __m512i two = halves(quad[2 * j], quad[2 * j + 1]);
+        w[2 + j] = _mm512_and_si512(_mm512_srli_epi16(two, 4), low);
+        w[j] = _mm512_and_si512(two, low);
     }
 }
-/// Q5_K's fifth bits, added to them.
+/// Q5_K's fifth bits, added to them: bits 2 l and 2 l + 1 of a byte belong to the groups of lane l.
 inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
-    const __m256i half = load32(qh);
-    const __m512i bits = halves(half, half), one = _mm512_set1_epi8(16);
-    const __m512i next = _mm512_set_epi64(1, 1, 1, 1, 0, 0, 0, 0);
-    for (int u = 0; u < UNITS; ++u) {  // to bit 4: bit 2u in the low half, bit 2u + 1 in the high one
-        const unsigned left = u < 2 ? 4 - 2 * u : 0, right = u < 2 ? 0 : 2 * u - 4;
-        const __m512i moved = _mm512_srlv_epi64(_mm512_srli_epi64(_mm512_slli_epi64(bits, left), right), next);
-        w[u] = _mm512_or_si512(w[u], _mm512_and_si512(moved, one));
+    const __m512i one = _mm512_set1_epi8(16), own = _mm512_set4_epi32(6, 4, 2, 0);
+    const __m256i all = load32(qh);
+    const __m512i quads[2] = {halves(_mm256_shuffle_epi32(all, 0x00), _mm256_shuffle_epi32(all, 0x55)),
+                              halves(_mm256_shuffle_epi32(all, 0xaa), _mm256_shuffle_epi32(all, 0xff))};
+    for (int j = 0; j < 2; ++j) {
+        const __m512i bits = _mm512_srlv_epi32(quads[j], own);
+        w[j] = _mm512_or_si512(w[j], _mm512_and_si512(_mm512_slli_epi16(bits, 4), one));
+        w[2 + j] = _mm512_or_si512(w[2 + j], _mm512_and_si512(_mm512_slli_epi16(bits, 3), one));
     }
 }
 /// Q6_K's weights, 0 .. 63.
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    const __m512i low = _mm512_set1_epi8(15), high = _mm512_set1_epi8(48);
-    for (int h = 0; h < 2; ++h, w += 2) {
-        const __m512i q = load64(ql + 64 * h);
-        const __m256i top = load32(qh + 32 * h);
-        const __m512i first = halves(_mm256_slli_epi16(top, 4), _mm256_slli_epi16(top, 2));
-        const __m512i second = halves(top, _mm256_srli_epi16(top, 2));
-        w[0] = _mm512_or_si512(_mm512_and_si512(q, low), _mm512_and_si512(first, high));
-        w[1] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi16(q, 4), low), _mm512_and_si512(second, high));
+    const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
+    __m256i even[4], odd[4], quad[4];
+    for (int h = 0; h < 2; ++h) {
+        const __m256i a = load32(ql + 64 * h), b = load32(ql + 64 * h + 32), top = load32(qh + 32 * h);
+        even[2 * h] = _mm256_or_si256(_mm256_and_si256(a, low), _mm256_and_si256(_mm256_slli_epi16(top, 4), high));
+        odd[2 * h] = _mm256_or_si256(_mm256_and_si256(b, low), _mm256_and_si256(_mm256_slli_epi16(top, 2), high));
+        even[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), low), _mm256_and_si256(top, high));
+        odd[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), low),
+                                         _mm256_and_si256(_mm256_srli_epi16(top, 2), high));
     }
+    interleave(even, quad);
+    w[0] = halves(quad[0], quad[1]), w[1] = halves(quad[2], quad[3]);
+    interleave(odd, quad);
+    w[2] = halves(quad[0], quad[1]), w[3] = halves(quad[2], quad[3]);
 }
 
 inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }

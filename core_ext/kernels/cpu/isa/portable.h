@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/activations.h"
 #include "kernels/cpu/blocks.h"
 
 /// The vectors of the CPU kernels in plain C++, without fused multiply-add: a backend of its own. The twin of avx2.h and
@@ -85,6 +86,9 @@ inline V8 lanes8(F&& lane) {
     return out;
 }
 inline V8 fill8(float x) { return lanes8([&](int) { return x; }); }
+/// The float16 at p, everywhere.
+inline V8 fill8_f16(const uint8_t* p) { return fill8(blocks::read_f16(p)); }
+inline V8 times8(V8 a, V8 b) { return lanes8([&](int i) { return a.v[i] * b.v[i]; }); }
 inline V8 fma(V8 a, V8 b, V8 c) { return lanes8([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
 /// ((0+1) + (2+3)) + ((4+5) + (6+7)).
 inline float sum(V8 a) {
@@ -209,7 +213,7 @@ inline Lanes heads(const uint8_t* p, int64_t stride) {
     return lanes16([&](int i) { return blocks::read_f16(p + i * stride); });
 }
 
-// ---- Weights in blocks of 256, UNIT bytes at a time ------------------------------------------------------------------
+// ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
 
 constexpr int UNIT = 32, UNITS = 256 / UNIT;
 /// 32 weights, or the 16 scales of their pairs.
@@ -217,19 +221,23 @@ union Unit {
     uint8_t w[32];
     int16_t scale[16];
 };
-/// Whole-number sums of a block; to_float gives 8 lanes: lane i holds bytes 4i .. 4i+3 of every 32.
+/// Whole-number sums of a block, in 8 lanes.
 struct Sums {
     int32_t v[8];
 };
 inline Sums no_sums() { return {}; }
-/// + scale * w * x; scale holds int16s, one for each pair of bytes. w at most 63.
-inline Sums add_scaled(Sums sums, const Unit& w, const Unit& scale, const int8_t* x) {
-    for (int i = 0; i < 8; ++i)
-        for (int j = 2 * i; j < 2 * i + 2; ++j)
-            sums.v[i] += scale.scale[j] * (w.w[2 * j] * x[2 * j] + w.w[2 * j + 1] * x[2 * j + 1]);
-    return sums;
-}
 inline V8 to_float(Sums a) { return lanes8([&](int i) { return static_cast<float>(a.v[i]); }); }
+/// start + scale * w * x. A scale is two equal int16.
+template <int ADDED>
+inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
+    for (int u = 0; u < UNITS; ++u)
+        for (int i = 0; i < 8; ++i) {
+            int32_t four = 0;
+            for (int j = 4 * i; j < 4 * i + 4; ++j) four += w[u].w[j] * x[32 * u + j];
+            start.v[i] += scale[u / 4].scale[2 * i] * four;
+        }
+    return start;
+}
 /// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
 struct Factors {
     int16_t v[16];
@@ -246,10 +254,10 @@ inline Sums offset_sums(const Factors& a, const int16_t* sums) {
     for (int i = 0; i < 8; ++i) out.v[i] = -32 * two(a, sums, i);
     return out;
 }
-/// One min for 32 values, so for two sums of 16.
-inline Factors min_factors(const uint32_t m[2]) {
+/// One min or scale for 32 values, so for two sums of 16.
+inline Factors min_factors(const uint32_t eight[2]) {
     Factors out;
-    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int16_t>(m[i / 8] >> i / 2 % 4 * 8 & 63);
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int16_t>(eight[i / 8] >> i / 2 % 4 * 8 & 63);
     return out;
 }
 inline Factors scale_factors(const uint8_t* scales) {
@@ -257,31 +265,31 @@ inline Factors scale_factors(const uint8_t* scales) {
     for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int8_t>(scales[i]);
     return out;
 }
-/// Scales of 16 values, in the place of the values that they belong to.
+/// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
 inline void spread_scales(const Factors& sixteen, Unit* scale) {
-    for (int u = 0; u < UNITS; ++u)
-        for (int i = 0; i < 16; ++i) scale[u].scale[i] = sixteen.v[2 * u + i / 8];
+    for (int odd = 0; odd < 2; ++odd)
+        for (int i = 0; i < 16; ++i) scale[odd].scale[i] = sixteen.v[2 * (2 * (i / 2 % 4) + odd) + i / 8];
 }
-/// Scales of 32 values.
 inline void spread_scales(const uint32_t sc[2], Unit* scale) { spread_scales(min_factors(sc), scale); }
+/// The byte of value i.
+inline uint8_t& weight(Unit* w, int i) {
+    const int at = place_256(i / 4) + i % 4;
+    return w[at / 32].w[at % 32];
+}
 /// The 256 low four bits of Q4_K and Q5_K.
 inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
-    for (int u = 0; u < UNITS; ++u)
-        for (int i = 0; i < 32; ++i) w[u].w[i] = qs[u / 2 * 32 + i] >> u % 2 * 4 & 15;
+    for (int i = 0; i < 256; ++i) weight(w, i) = qs[i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15;
 }
 /// Q5_K's fifth bits, added to them.
 inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
-    for (int u = 0; u < UNITS; ++u)
-        for (int i = 0; i < 32; ++i) w[u].w[i] |= static_cast<uint8_t>((qh[i] >> u & 1) << 4);
+    for (int i = 0; i < 256; ++i) weight(w, i) |= static_cast<uint8_t>((qh[i % 32] >> i / 32 & 1) << 4);
 }
 /// Q6_K's weights, 0 .. 63.
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    for (int u = 0; u < UNITS; ++u) {
-        const int h = u / 4, j = u % 4;
-        for (int i = 0; i < 32; ++i) {
-            const int low = ql[64 * h + j % 2 * 32 + i] >> j / 2 * 4 & 15, high = qh[32 * h + i] >> 2 * j & 3;
-            w[u].w[i] = static_cast<uint8_t>(low | high << 4);
-        }
+    for (int i = 0; i < 256; ++i) {
+        const int h = i / 128, j = i / 32 % 4;
+        const int low = ql[64 * h + j % 2 * 32 + i % 32] >> j / 2 * 4 & 15, high = qh[32 * h + i % 32] >> 2 * j & 3;
+        weight(w, i) = static_cast<uint8_t>(low | high << 4);
     }
 }
 
