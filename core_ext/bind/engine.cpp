@@ -194,8 +194,8 @@ void bind_engine(py::module_& m) {
                  d["pipeline_windows"] = v.pipeline_windows;
                  d["draft"] = draft_name(v.draft, v.replay_quality);
                  d["draft_max"] = v.draft_max;
-                 d["draft_min_p"] = v.draft_min_p;
-                 d["theta"] = v.theta;
+                 d["draft_min_p"] = std::round(v.draft_min_p * 1e6) / 1e6;
+                 d["theta"] = std::round(v.theta * 1e6) / 1e6;
                  d["short_read"] = v.short_read;
                  d["rate"] = v.rate;
                  return d;

@@ -1,0 +1,41 @@
+"""The command line. Errors become exit codes here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+def main() -> None:
+    """The program's entry: runs a command, says errors in one line, sets the exit code."""
+    import click
+
+    from strata_tui.cli.group import cli
+    from strata_tui.errors import BadInput, StrataError
+
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = INTERRUPTED
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "strata-tui"
+        code = _fail(f"{error.format_message()} (see {where} --help)", BAD_INPUT)
+    except BadInput as error:
+        code = _fail(str(error), BAD_INPUT)
+    except StrataError as error:
+        code = _fail(str(error), CHECK_FAILED)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has gone: nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CHECK_FAILED
+    except OSError as error:
+        code = _fail(f"{error.filename or 'system'}: {error.strerror or error}", BAD_INPUT)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(line: str, code: int) -> int:
+    print("strata-tui: " + " ".join(line.split()), file=sys.stderr)
+    return code

@@ -1,0 +1,78 @@
+"""The group of commands: `strata-tui model.gguf` opens the console, a mistyped command gets a suggestion."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from pathlib import Path
+
+import click
+
+# Commands are imported when they are run or asked for help: `--help` stays quick.
+COMMANDS = {
+    "open": "open a model in the console (the default: strata-tui model.gguf)",
+    "run": "decode a prompt without the console",
+    "eval": "one pass over given tokens: logits and hidden rows to a file",
+    "inspect": "what is in a model file",
+    "devices": "what devices there are",
+}
+
+
+class Commands(click.Group):
+    """Puts `open` first where the first word is no command but looks like a model or an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in COMMANDS and _means_open(args[0])):
+            args = ["open", *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"strata_tui.cli.{name}_command")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}, or a model file"
+            raise click.UsageError(f"no command or file {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _means_open(word: str) -> bool:
+    if word in ("--help", "-h", "--version"):
+        return False
+    return word.startswith("-") or word.endswith(".gguf") or "/" in word or "\\" in word or Path(word).exists()
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        click.echo(f"strata-tui {version('strata-tui')}")
+    except PackageNotFoundError:
+        click.echo("strata-tui (not installed)")
+    ctx.exit()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+def cli() -> None:
+    """See where the time goes when a language model is split over several devices.
+
+    strata-tui MODEL.gguf opens the console; without MODEL the embedded default model.
+    """

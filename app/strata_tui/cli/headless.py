@@ -1,0 +1,182 @@
+"""A request without the console: text streams out, Ctrl-C ends it at a token, events are drained meanwhile."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strata_tui.engine import Engine
+from strata_tui.errors import BadInput, StrataError
+from strata_tui.gguf_file import ModelFile, embedded_model_path
+from strata_tui.options import RunOptions
+from strata_tui.record.events import EVENT_DTYPE, Events
+from strata_tui.tokenizer import printable
+
+DRAIN_S = 0.05  # rings hold far more than is recorded in this time
+
+
+@dataclass
+class Outcome:
+    """What a request gave."""
+
+    tokens: list[int]
+    text: str
+    finish: str
+    stats: dict[str, Any]
+    events: Events
+    interrupted: bool
+
+
+def open_engine(options: RunOptions) -> Engine:
+    """The engine of a run, switches set."""
+    model = ModelFile(options.model if options.model is not None else embedded_model_path())
+    engine = Engine(model, options.placement)
+    try:
+        engine.set_switches(options.switches)
+    except Exception:
+        engine.close()
+        raise
+    return engine
+
+
+def uses_chat(engine: Engine, options: RunOptions) -> bool:
+    """Chat where it was asked for, or where the file has a template and nothing was said."""
+    return engine.model.has_template if options.chat is None else options.chat
+
+
+def prompt_tokens(engine: Engine, options: RunOptions) -> list[int]:
+    if options.tokens is not None:
+        return list(options.tokens)
+    return engine.tokens_of(options.prompt or "", chat=uses_chat(engine, options))
+
+
+class _Interrupt:
+    """Ctrl-C: the first ends the text at a token, the second is as always."""
+
+    asked = False
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
+
+    def __call__(self, *_: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._cancel()
+
+
+@contextmanager
+def _interruptible(cancel: Callable[[], None]) -> Iterator[_Interrupt]:
+    handler = _Interrupt(cancel)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def decode(engine: Engine, options: RunOptions, write: Callable[[str], None]) -> Outcome:
+    """Run one request to its end.
+
+    Args:
+        write: is given the text as it comes.
+
+    Raises:
+        BadInput: a prompt that can't be used.
+        StrataError: a stage failed.
+    """
+    session = engine.session()
+    tokens = prompt_tokens(engine, options)
+    request = {
+        "max_tokens": options.max_tokens,
+        "sampling": options.sampling,
+        "end_tokens": [] if options.ignore_eos else _end_tokens(engine, options),
+    }
+    decoder = _decoder(engine, options)
+    text: list[str] = []
+    emitted: list[int] = []
+    events: list[Events] = []
+
+    def say(piece: str) -> None:
+        if piece:
+            text.append(piece)
+            write(piece)
+
+    with _interruptible(lambda: session.cancel()) as interrupt:
+        replay = session.record_plain(tokens, **request) if engine.switches.draft.startswith("replay") else []
+        engine.events()  # what was recorded before this request
+        if not interrupt.asked:
+            session.start(tokens, replay=replay, **request)
+        while True:
+            ended = not session.running
+            new = session.read()
+            emitted += new
+            say(decoder.feed(new))
+            events.append(engine.events())
+            if ended:
+                break
+            session.wait(DRAIN_S)
+    say(decoder.flush())
+    if session.finish == "error":
+        raise StrataError(session.error)
+    return Outcome(
+        tokens=emitted,
+        text="".join(text),
+        finish=session.finish,
+        stats=session.stats(),
+        events=np.concatenate(events) if events else np.empty(0, EVENT_DTYPE),
+        interrupted=interrupt.asked,
+    )
+
+
+class _Silent:
+    """Token ids without a tokenizer: they are the output, there is no text."""
+
+    def feed(self, tokens: object) -> str:
+        return ""
+
+    def flush(self) -> str:
+        return ""
+
+
+def _end_tokens(engine: Engine, options: RunOptions) -> list[int]:
+    try:
+        return engine.end_tokens
+    except BadInput:
+        if options.tokens is None:
+            raise
+        return []  # a file without a usable tokenizer still runs on token ids
+
+
+def _decoder(engine: Engine, options: RunOptions) -> Any:
+    try:
+        return engine.tokenizer.decoder()
+    except BadInput:
+        if options.tokens is None:
+            raise
+        return _Silent()
+
+
+def to_stdout(piece: str) -> None:
+    """Exact into a pipe; on a terminal nothing of a model's text may move the cursor."""
+    if sys.stdout.isatty():
+        sys.stdout.write(printable(piece))
+    else:
+        sys.stdout.buffer.write(piece.encode("utf-8", "replace"))
+    sys.stdout.flush()
+
+
+@contextmanager
+def log_lines(options: RunOptions) -> Iterator[Callable[[str], None]]:
+    """Where log lines go: --log FILE, or stderr."""
+    if options.log is None:
+        yield lambda line: print(line, file=sys.stderr)
+        return
+    with options.log.open("a", encoding="utf-8") as file:
+        yield lambda line: print(line, file=file)

@@ -1,0 +1,91 @@
+"""strata-tui run: decode a prompt without the console."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from strata_tui.cli.run_options import gather, parse_ids, run_options
+from strata_tui.errors import BadInput
+
+
+def _prompt(prompt: str | None, file: str | None, ids: str | None) -> dict[str, Any]:
+    given = [name for name, value in (("-p", prompt), ("-f", file), ("--tokens", ids)) if value is not None]
+    if len(given) != 1:
+        came = " and ".join(given) if given else "none"
+        raise BadInput(f"run: expected one of -p TEXT, -f FILE or --tokens IDS, got {came}")
+    if ids is not None:
+        return {"tokens": parse_ids(ids)}
+    if file is not None:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        prompt = data.decode("utf-8", "replace")
+    return {"prompt": prompt}
+
+
+@click.command("run")
+@click.argument("model", required=False, type=click.Path(path_type=Path))
+@click.option("-p", "prompt", metavar="TEXT", help="The prompt.")
+@click.option("-f", "file", metavar="FILE", help="The prompt from a file; - is standard input.")
+@click.option("--tokens", "ids", metavar="IDS", help="The prompt as token ids: 12,7,301 or @FILE.")
+@click.option("-n", "max_tokens", type=click.IntRange(0), default=256, show_default=True, help="Tokens at most; 0: no limit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
+@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Write a trace for Perfetto: .json.gz or .json.")
+@run_options
+def command(
+    model: Path | None,
+    prompt: str | None,
+    file: str | None,
+    ids: str | None,
+    max_tokens: int,
+    as_json: bool,
+    trace: Path | None,
+    **options: Any,
+) -> int:
+    """Decode a prompt without the console.
+
+    The text goes to standard output as it comes, a summary to standard error. Greedy unless --temp is given.
+    MODEL is a .gguf file; without it the embedded model.
+    """
+    run = gather(options, model, max_tokens=max_tokens, **_prompt(prompt, file, ids))
+    from strata_tui.cli import INTERRUPTED
+    from strata_tui.cli.headless import decode, log_lines, open_engine, to_stdout
+    from strata_tui.report import hand_off_lines, pipeline_line, run_json, summary_lines
+
+    with log_lines(run) as log, open_engine(run) as engine:
+        for note in run.notes:
+            log(note)
+        outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout)
+        if not as_json and sys.stdout.isatty():
+            click.echo()
+        for notice in engine.switches.notices():
+            log(notice)
+        for line in [*hand_off_lines(outcome.events, len(engine.stages)), pipeline_line(outcome.stats)]:
+            log(line)
+        if trace is not None:
+            from strata_tui.record.trace import trace_meta, write_trace
+
+            write_trace(trace, outcome.events, trace_meta(engine))
+            log(f"trace: {trace} ({len(outcome.events):,} events)")
+        if as_json:
+            about = {
+                "model": engine.model.file_name,
+                "model_sha256": engine.model.sha256,
+                "arch": engine.model.architecture,
+                "emulated": engine.emulated,
+                "numerics": engine.stages[0].numerics,
+            }
+            text = {"token_ids": outcome.tokens, "text": outcome.text, "finish": outcome.finish}
+            in_force = engine.switches.in_force()
+            click.echo(
+                json.dumps(
+                    run_json(about, engine.stages, in_force, outcome.stats, outcome.events, text, engine.dropped_events)
+                )
+            )
+        else:
+            for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
+                print(line, file=sys.stderr)
+    return INTERRUPTED if outcome.interrupted else 0

@@ -1,0 +1,166 @@
+"""What a request amounted to: the numbers of `run --json`, its summary, and the lines of its log.
+
+Pure functions over the engine's counters and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from strata_tui.record.events import Events, Kind, WindowFate
+
+_LATER: dict[str, Any] = {
+    "ms_kept_after_fresh": None,
+    "ms_kept_after_kept": None,
+    "bound": None,
+    "wasted_ms": None,
+    "guesses": None,
+}
+"""Keys of run --json whose features come later."""
+
+
+def per_second(count: float, ns: float) -> float | None:
+    return count / ns * 1e9 if ns > 0 else None
+
+
+def rates(stats: dict[str, Any]) -> dict[str, Any]:
+    """Rates of one request; each names its denominator in its key.
+
+    tokens_per_s counts the tokens of verify windows over their time, verdict to verdict, without what a rate cap or a
+    pause held back.
+    """
+    windows, drafted = stats["windows"], stats["drafted"]
+    accepted_at = [
+        accepted / had
+        for accepted, had in zip(stats["accepted_per_position"], stats["drafted_per_position"], strict=True)
+        if had
+    ]
+    return {
+        "prefill_tokens_per_s": per_second(stats["prefill_rows"], stats["prefill_ns"]) if stats["prefill_rows"] else None,
+        "time_to_first_token_ms": stats["first_token_ns"] / 1e6 if stats["generated"] else None,
+        "tokens_per_s": per_second(stats["generated"], stats["window_ns"]),
+        "ms_per_window": stats["window_ns"] / windows / 1e6 if windows else None,
+        "ms_fresh": stats["window_ns"] / windows / 1e6 if windows else None,  # all windows are fresh without guesses
+        "tokens_per_window": stats["generated"] / windows if windows else None,
+        "windows": windows,
+        "drafted": drafted,
+        "accepted": stats["accepted"],
+        "accepted_per_position": accepted_at,
+        "windows_overlapped": stats["windows_overlapped"],
+        "cached_tokens": stats["cached_tokens"],
+        "prompt_tokens": stats["prompt_tokens"],
+    }
+
+
+def stage_times(events: Events, n_stages: int) -> list[dict[str, Any]]:
+    """Device time of each stage over a request's events: running (windows, chunks, commits) and waiting, in ms."""
+    times = []
+    for stage in range(n_stages):
+        mine = events[events["stage"] == stage]
+        run = np.isin(mine["kind"], [Kind.run, Kind.prefill_chunk, Kind.commit, Kind.undo])
+        wait = mine["kind"] == Kind.wait_ready
+        times.append(
+            {
+                "run_ms": float(mine["dur_ns"][run].sum()) / 1e6,
+                "wait_ms": float(mine["dur_ns"][wait].sum()) / 1e6,
+                "idle": None,
+            }
+        )
+    return times
+
+
+def stages_busy_mean(events: Events, n_stages: int) -> float | None:
+    """Mean number of stages at work between the first verify window and the last verdict."""
+    built = events[(events["kind"] == Kind.window) & (events["b"] != WindowFate.prompt)]
+    verdicts = events[events["kind"] == Kind.verdict]
+    if not len(built) or not len(verdicts):
+        return None
+    begin, end = int(built["start_ns"].min()), int((verdicts["start_ns"] + verdicts["dur_ns"]).max())
+    work = events[np.isin(events["kind"], [Kind.run, Kind.commit, Kind.undo]) & (events["stage"] < n_stages)]
+    starts = np.clip(work["start_ns"].astype(np.int64), begin, end)
+    ends = np.clip((work["start_ns"] + work["dur_ns"]).astype(np.int64), begin, end)
+    return float((ends - starts).sum() / (end - begin)) if end > begin else None
+
+
+def hand_off_lines(events: Events, n_stages: int) -> list[str]:
+    """One line a boundary: which hand-off its windows went over."""
+    launches = events[events["kind"] == Kind.launch]
+    lines = []
+    for stage in range(1, n_stages):
+        here = launches[launches["stage"] == stage]
+        ahead = int((here["a"] == 1).sum())
+        serial = len(here) - ahead
+        counts = [f"{name} ({n})" for name, n in (("overlapped", ahead), ("serial", serial)) if n]
+        lines.append(f"strata: hand-off stage {stage - 1} -> {stage}: {', '.join(counts) or 'none'}")
+    return lines
+
+
+def pipeline_line(stats: dict[str, Any]) -> str:
+    """The `strata pipeline:` line; without pipelined windows nothing is launched ahead of a verdict."""
+    ms = f"{stats['window_ns'] / stats['windows'] / 1e6:.2f}" if stats["windows"] else "-"
+    return f"strata pipeline: windows {stats['windows']}, launched 0, kept 0, rolled back 0, gated 0, ms fresh {ms}"
+
+
+def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> list[str]:
+    """For a person: ms per window, tokens per window and tok/s always together."""
+    r = rates(stats)
+
+    def show(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    prefill = show(r["prefill_tokens_per_s"], ",.0f")
+    cached = f", {r['cached_tokens']} of them cached" if r["cached_tokens"] else ""
+    lines = [
+        f"prompt: {r['prompt_tokens']} tokens{cached}, read at {prefill} tok/s; "
+        f"first token after {show(r['time_to_first_token_ms'], '.1f')} ms",
+        f"text: {stats['generated']} tokens ({finish}), {show(r['tokens_per_s'], '.1f')} tok/s = "
+        f"{show(r['tokens_per_window'], '.2f')} tokens per window / {show(r['ms_per_window'], '.2f')} ms per window, "
+        f"{r['windows']} windows ({r['windows_overlapped']} overlapped)",
+    ]
+    if r["drafted"]:
+        shares = " ".join(f"{share:.2f}" for share in r["accepted_per_position"])
+        lines.append(
+            f"drafts: {r['accepted']} of {r['drafted']} accepted ({r['accepted'] / r['drafted']:.0%}); "
+            f"by position, of the windows that had one: {shares}"
+        )
+    if dropped_events:
+        lines.append(f"{dropped_events:,} events were dropped: times by stage are too low")
+    return lines
+
+
+def run_json(
+    model: dict[str, Any],
+    stages: Sequence[Any],
+    switches: dict[str, Any],
+    stats: dict[str, Any],
+    events: Events,
+    text: dict[str, Any],
+    dropped_events: int,
+) -> dict[str, Any]:
+    """The object of `run --json`: every key of the contract, those of later features null.
+
+    Args:
+        model: model, model_sha256, arch, emulated.
+        stages: the engine's.
+        switches: in force at the end.
+        text: token_ids, text, finish.
+    """
+    times = stage_times(events, len(stages))
+    placed = [
+        {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer, **t}
+        for s, t in zip(stages, times, strict=True)
+    ]
+    return {
+        **model,
+        "devices": [s.device for s in stages],
+        "stages": placed,
+        "switches": switches,
+        **text,
+        **rates(stats),
+        **_LATER,
+        "stages_busy_mean": stages_busy_mean(events, len(stages)),
+        "dropped_events": dropped_events,
+    }
