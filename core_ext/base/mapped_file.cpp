@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace strata {
 
@@ -24,7 +25,7 @@ struct Descriptor {
 };
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
-    throw Error("[open] " + path + ": " + why);
+    throw Error("[open] " + shown(path, 1000) + ": " + why);
 }
 
 }  // namespace

@@ -1,115 +1,157 @@
 #include "bind/gguf.h"
 
 #include <pybind11/numpy.h>
-#include <pybind11/stl.h>
+#include <pybind11/pybind11.h>
 
 #include <cstring>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "bind/bind.h"
+#include "model/gguf_reader.h"
 
 namespace py = pybind11;
+
 using namespace strata;
 
-/// str where the bytes are UTF-8, else bytes: a string value may hold anything.
-static py::object text_or_bytes(std::string_view text) {
-    PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict");
-    if (decoded) return py::reinterpret_steal<py::object>(decoded);
+namespace {
+
+constexpr uint64_t SMALL_ARRAY = 64;  // elements; longer ones are no part of metadata()
+constexpr auto NESTED = static_cast<uint32_t>(GgufType::ARRAY);
+
+/// str where the bytes are UTF-8, bytes where they are not.
+py::object text(std::string_view value) {
+    if (PyObject* str = PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), nullptr))
+        return py::reinterpret_steal<py::object>(str);
     PyErr_Clear();
-    return py::bytes(text.data(), text.size());
+    return py::bytes(value.data(), value.size());
 }
 
-/// GGUF value type numbers.
-enum GgufType : uint32_t { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 };
-
-static py::object number_array(const GgufArray& array) {
-    static const char* formats[] = {"<u1", "<i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "", "", "<u8", "<i8", "<f8"};
-    const py::dtype dtype = py::dtype::from_args(py::str(formats[array.element_type]));
-    return py::array(dtype, {array.count}, {dtype.itemsize()}, array.data);  // a copy: the file may go
+py::object path_text(const std::string& path) {
+    return py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
 }
 
-static py::list string_array(const GgufArray& array) {
-    py::list strings(array.count);
-    const uint8_t* at = array.data;  // u64 length, bytes; lengths were checked when the file was read
-    for (uint64_t i = 0; i < array.count; ++i) {
-        uint64_t length = 0;
-        std::memcpy(&length, at, sizeof(length));
-        strings[i] = text_or_bytes({reinterpret_cast<const char*>(at) + sizeof(length), length});
-        at += sizeof(length) + length;
-    }
-    return strings;
-}
+py::list list_of(const GgufFile& file, const GgufArray& array);
 
-static py::object array_object(const GgufFile& file, const std::string& key, const GgufArray& array) {
-    if (array.element_type == STRING) return string_array(array);
-    if (array.element_type == ARRAY)
-        throw Error("[gguf] " + file.name() + ": key " + key + " is an array of arrays, which nothing here reads");
-    return number_array(array);
-}
-
-static const GgufArray& find_array(const GgufFile& file, const std::string& key) {
-    const GgufValue* value = file.find(key);
-    if (!value) throw Error("[gguf] " + file.name() + ": key " + key + " is missing");
-    const auto* array = std::get_if<GgufArray>(value);
-    if (!array) throw Error("[gguf] " + file.name() + ": key " + key + " should be an array");
-    return *array;
-}
-
-static py::object value_object(const GgufFile& file, const std::string& key, const GgufValue& value) {
-    if (const auto* text = std::get_if<std::string_view>(&value)) return text_or_bytes(*text);
-    if (const auto* array = std::get_if<GgufArray>(&value)) return array_object(file, key, *array);
+py::object object_of(const GgufFile& file, const GgufValue& value) {
     return std::visit(
-        [](const auto& scalar) -> py::object {
-            if constexpr (std::is_arithmetic_v<std::decay_t<decltype(scalar)>>) return py::cast(scalar);
-            return py::none();
+        [&](const auto& held) -> py::object {
+            using T = std::decay_t<decltype(held)>;
+            if constexpr (std::is_same_v<T, GgufArray>) return list_of(file, held);
+            if constexpr (std::is_same_v<T, std::string_view>) return text(held);
+            if constexpr (std::is_arithmetic_v<T>) return py::cast(held);
         },
         value);
 }
 
+py::list list_of(const GgufFile& file, const GgufArray& array) {
+    GgufReader in(file, {array.data, array.size_bytes});
+    py::list out;
+    for (uint64_t i = 0; i < array.count; ++i) out.append(object_of(file, in.value(array.element_type)));
+    return out;
+}
+
+const GgufArray& array_of(const GgufFile& file, const std::string& key) {
+    const GgufValue* value = file.find(key);
+    const auto* array = value ? std::get_if<GgufArray>(value) : nullptr;
+    if (!array) file.fail("key " + shown(key) + (value ? " is no array" : " is missing, expected an array"));
+    return *array;
+}
+
+template <typename T>
+py::object numbers(const GgufArray& array) {
+    py::array_t<T> out(static_cast<py::ssize_t>(array.count));
+    std::memcpy(out.mutable_data(), array.data, array.size_bytes);
+    return out;
+}
+
+py::object array(const ModelFileHandle& model, const std::string& key) {
+    const GgufArray& array = array_of(*model.file, key);
+    switch (static_cast<GgufType>(array.element_type)) {
+        case GgufType::U8:
+            return numbers<uint8_t>(array);
+        case GgufType::I8:
+            return numbers<int8_t>(array);
+        case GgufType::U16:
+            return numbers<uint16_t>(array);
+        case GgufType::I16:
+            return numbers<int16_t>(array);
+        case GgufType::U32:
+            return numbers<uint32_t>(array);
+        case GgufType::I32:
+            return numbers<int32_t>(array);
+        case GgufType::F32:
+            return numbers<float>(array);
+        case GgufType::BOOL:
+            return numbers<bool>(array);
+        case GgufType::U64:
+            return numbers<uint64_t>(array);
+        case GgufType::I64:
+            return numbers<int64_t>(array);
+        case GgufType::F64:
+            return numbers<double>(array);
+        case GgufType::STRING:
+        case GgufType::ARRAY:
+            break;
+    }
+    return list_of(*model.file, array);
+}
+
+py::dict metadata(const ModelFileHandle& model) {
+    const GgufFile& file = *model.file;
+    py::dict out;
+    for (const std::string_view key : file.keys()) {
+        const GgufValue& value = *file.find(key);
+        const auto* array = std::get_if<GgufArray>(&value);
+        const bool listed = !array || (array->count <= SMALL_ARRAY && array->element_type != NESTED);
+        if (listed) out[text(key)] = object_of(file, value);
+    }
+    return out;
+}
+
+py::list keys(const ModelFileHandle& model) {
+    py::list out;
+    for (const std::string_view key : model.file->keys()) out.append(text(key));
+    return out;
+}
+
+py::list tensors(const ModelFileHandle& model) {
+    py::list out;
+    for (const Tensor& tensor : model.file->tensors()) {
+        py::tuple shape(tensor.shape.size());
+        for (size_t d = 0; d < tensor.shape.size(); ++d) shape[d] = py::int_(tensor.shape[d]);
+        out.append(py::make_tuple(tensor.name, type_name(tensor.type), tensor.type, shape, tensor.offset,
+                                  tensor.size_bytes));
+    }
+    return out;
+}
+
+}  // namespace
+
 void bind_gguf(py::module_& m) {
-    constexpr uint64_t LISTED = 64;  // longer arrays (vocabularies) are asked for by name
-    py::class_<ModelFileHandle, std::shared_ptr<ModelFileHandle>>(m, "ModelFile")
+    using Model = ModelFileHandle;  // shared with an engine on it
+    py::class_<Model, std::shared_ptr<Model>>(m, "ModelFile", "A GGUF file, mapped read-only and checked.")
         .def(py::init([](const std::string& path) {
                  py::gil_scoped_release release;
-                 return std::make_shared<ModelFileHandle>(ModelFileHandle{GgufFile::open(path)});
+                 return Model{GgufFile::open(path)};
              }),
-             py::arg("path"))
-        .def_property_readonly("path", [](const ModelFileHandle& h) { return h.file->path(); })
-        .def_property_readonly("name", [](const ModelFileHandle& h) { return h.file->name(); })
-        .def_property_readonly("version", [](const ModelFileHandle& h) { return h.file->version(); })
-        .def_property_readonly("alignment", [](const ModelFileHandle& h) { return h.file->alignment(); })
-        .def_property_readonly("size_bytes", [](const ModelFileHandle& h) { return h.file->size_bytes(); })
-        .def("keys",
-             [](const ModelFileHandle& h) {
-                 py::list keys;
-                 for (std::string_view key : h.file->keys()) keys.append(py::str(key.data(), key.size()));
-                 return keys;
-             })
-        .def("metadata",
-             [](const ModelFileHandle& h) {
-                 py::dict metadata;
-                 for (std::string_view key : h.file->keys()) {
-                     const GgufValue& value = *h.file->find(key);
-                     const auto* array = std::get_if<GgufArray>(&value);
-                     if (array && (array->count > LISTED || array->element_type == ARRAY)) continue;
-                     py::object object = value_object(*h.file, std::string(key), value);
-                     metadata[py::str(key.data(), key.size())] =
-                         array && array->element_type != STRING ? py::object(object.attr("tolist")()) : object;
-                 }
-                 return metadata;
-             })
-        .def("array",
-             [](const ModelFileHandle& h, const std::string& key) {
-                 return array_object(*h.file, key, find_array(*h.file, key));
-             },
-             py::arg("key"))
-        .def("array_length",
-             [](const ModelFileHandle& h, const std::string& key) { return find_array(*h.file, key).count; }, py::arg("key"))
-        .def("tensors", [](const ModelFileHandle& h) {
-            py::list tensors;
-            for (const Tensor& t : h.file->tensors())
-                tensors.append(py::make_tuple(t.name, type_name(t.type), t.type, py::tuple(py::cast(t.shape)), t.offset,
-                                              t.size_bytes));
-            return tensors;
-        });
+             py::arg("path"), "Opens a file; raises Error with one line that says what is wrong with it.")
+        .def_property_readonly("path", [](const Model& model) { return path_text(model.file->path()); })
+        .def_property_readonly("name", [](const Model& model) { return path_text(model.file->name()); })
+        .def_property_readonly("version", [](const Model& model) { return model.file->version(); })
+        .def_property_readonly("alignment", [](const Model& model) { return model.file->alignment(); })
+        .def_property_readonly("size_bytes", [](const Model& model) { return model.file->size_bytes(); })
+        .def("metadata", &metadata,
+             "Key -> value in the file's order. Strings that are not UTF-8 are bytes; arrays of more than 64 "
+             "elements "
+             "are left out (array).")
+        .def("keys", &keys, "Every key, in the file's order.")
+        .def("array", &array, py::arg("key"),
+             "An array of any length: strings as a list of str or bytes, numbers as numpy.")
+        .def(
+            "array_length",
+            [](const Model& model, const std::string& key) { return array_of(*model.file, key).count; },
+            py::arg("key"))
+        .def("tensors", &tensors,
+             "[(name, type name, type number, shape in ggml order, offset, size_bytes)]");
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "model/gguf_reader.h"
 
 namespace strata {
@@ -98,7 +99,7 @@ void GgufFile::read_all() {
         in.enter("key " + std::to_string(i));
         const std::string_view key = in.identifier();
         in.enter("key " + in_quotes(key));
-        if (!values_.try_emplace(key, in.value()).second) in.fail("appears twice");
+        if (!values_.try_emplace(key, in.value(in.number<uint32_t>())).second) in.fail("appears twice");
         keys_.push_back(key);
     }
     check_metadata();

@@ -1,5 +1,9 @@
 #include "model/gguf_reader.h"
 
+#include <iterator>
+
+#include "base/text.h"
+
 namespace strata {
 
 namespace {
@@ -13,39 +17,12 @@ uint64_t scalar_bytes(uint32_t value_type) {
     return value_type < std::size(BYTES) ? BYTES[value_type] : 0;
 }
 
-/// UTF-8 without overlong forms and surrogates (RFC 3629).
-bool is_utf8(std::string_view text) {
-    for (size_t i = 0; i < text.size();) {
-        const auto lead = static_cast<uint8_t>(text[i++]);
-        if (lead < 0x80) continue;
-        const int rest = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-        if (lead < 0xC2 || lead > 0xF4 || text.size() - i < static_cast<size_t>(rest)) return false;
-        const auto next = static_cast<uint8_t>(text[i]);
-        if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) || (lead == 0xF0 && next < 0x90) ||
-            (lead == 0xF4 && next > 0x8F))
-            return false;
-        for (int k = 0; k < rest; ++k)
-            if ((static_cast<uint8_t>(text[i++]) & 0xC0) != 0x80) return false;
-    }
-    return true;
-}
-
 }  // namespace
 
 const char* gguf_type_name(uint32_t value_type) {
     constexpr const char* NAMES[] = {"uint8",   "int8",   "uint16", "int16",  "uint32", "int32",  "float32",
                                      "boolean", "string", "array",  "uint64", "int64",  "float64"};
     return value_type < std::size(NAMES) ? NAMES[value_type] : "unknown";
-}
-
-std::string shown(std::string_view text) {
-    std::string out;
-    for (const char c : text.substr(0, 80)) out += static_cast<uint8_t>(c) < 0x20 || c == 0x7F ? '?' : c;
-    while (!is_utf8(out)) {  // cut within a character, or never UTF-8
-        if (text.size() <= 80 || out.size() < 77) return "(not UTF-8)";
-        out.pop_back();
-    }
-    return text.size() > 80 ? out + ".." : out;
 }
 
 void GgufReader::expect(uint64_t count, uint64_t least, const char* what) const {
@@ -69,8 +46,7 @@ bool GgufReader::boolean() {
     return value != 0;
 }
 
-GgufValue GgufReader::value() {
-    const auto type = number<uint32_t>();
+GgufValue GgufReader::value(uint32_t type) {
     switch (static_cast<GgufType>(type)) {
         case GgufType::U8:
             return uint64_t{number<uint8_t>()};

@@ -51,7 +51,7 @@ class GgufReader {
 
     /// The name of a key or tensor: UTF-8, 1 to 65535 bytes.
     std::string_view identifier();
-    GgufValue value();
+    GgufValue value(uint32_t type);
     GgufArray array(int depth = 0);
 
     /// `count` things of at least `least` bytes each, checked against the bytes left before anything is done
@@ -66,8 +66,5 @@ class GgufReader {
     uint64_t position_ = 0;
     std::string place_ = "header";
 };
-
-/// Text of a file within a message: control characters replaced, cut after 80 bytes.
-std::string shown(std::string_view text);
 
 }  // namespace strata

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+/// UTF-8 without overlong forms and surrogates (RFC 3629).
+bool is_utf8(std::string_view text);
+
+/// Text from outside within a message: control characters replaced, cut after `limit` bytes.
+std::string shown(std::string_view text, size_t limit = 80);
+
+}  // namespace strata
