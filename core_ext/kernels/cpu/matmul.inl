@@ -18,8 +18,8 @@ struct Product {
 };
 
 constexpr size_t PIECE_BYTES = 16384;
-/// Weights are asked for this far ahead of their use: the hardware's own prefetcher stops at each page.
-constexpr size_t AHEAD_BYTES = 1024;
+/// Weights are asked for, into the second-level cache, this far ahead: the hardware's prefetcher stops at each page.
+constexpr size_t AHEAD_BYTES = 2048;
 
 // ---- Floats: element i goes to partial sum i % 16, ascending, one fused multiply-add each; then the tree. -----------
 
@@ -67,37 +67,55 @@ struct Floats {
 // ---- Blocks of 32: value = d * (q - offset) or d * q + m --------------------------------------------------------------
 // A block's products with its activations add up to one whole number, offset included, exactly. That times d_w * d_x
 // (rounded once) goes to partial sum b % 16, then m_w times the activations' sum to the same; blocks ascending, one fused
-// multiply-add each; then lanes i and i + 8, then the tree. LANES blocks are unpacked side by side and serve all rows. A
-// last group of fewer than 16 blocks is filled up with zeros; + 0 at the end, so that no sign of a zero tells of it.
+// multiply-add each; then lanes i and i + 8, then the tree. LANES blocks are unpacked side by side and serve all rows. Where
+// fewer are left, the last one stands in for the missing ones, with scales of zero; + 0 at the end, so that no sign of a
+// zero tells of it.
+
+/// Where block i of LANES is.
+struct InRow {
+    const uint8_t* first;
+    int64_t bytes;
+    const uint8_t* operator()(int i) const { return first + i * bytes; }
+};
+struct InRest {
+    const uint8_t* first;
+    const int64_t* offset;  // [LANES]
+    const uint8_t* operator()(int i) const { return first + offset[i]; }
+};
 
 struct Q4_0Blocks {
     static constexpr int BYTES = 18;
     static constexpr bool HAS_MIN = false;
-    static Small<8> load(const uint8_t* p) { return {nibbles(p + 2, BYTES)}; }
+    template <typename At>
+    static Small<8> load(const At& at) { return {nibbles(at, 2)}; }
     static Whole total(const Small<8>& w, const int8_t* x, const int32_t* sums) { return less_shifted<3>(dot(w, x), sums); }
 };
 struct Q4_1Blocks {
     static constexpr int BYTES = 20;
     static constexpr bool HAS_MIN = true;
-    static Small<8> load(const uint8_t* p) { return {nibbles(p + 4, BYTES)}; }
+    template <typename At>
+    static Small<8> load(const At& at) { return {nibbles(at, 4)}; }
     static Whole total(const Small<8>& w, const int8_t* x, const int32_t*) { return dot(w, x); }
 };
 struct Q5_0Blocks {
     static constexpr int BYTES = 22;
     static constexpr bool HAS_MIN = false;
-    static Small<4> load(const uint8_t* p) { return {with_fifth_bits(nibbles(p + 6, BYTES), p + 2, BYTES)}; }
+    template <typename At>
+    static Small<4> load(const At& at) { return {with_fifth_bits(nibbles(at, 6), at, 2)}; }
     static Whole total(const Small<4>& w, const int8_t* x, const int32_t* sums) { return less_shifted<4>(dot(w, x), sums); }
 };
 struct Q5_1Blocks {
     static constexpr int BYTES = 24;
     static constexpr bool HAS_MIN = true;
-    static Small<4> load(const uint8_t* p) { return {with_fifth_bits(nibbles(p + 8, BYTES), p + 4, BYTES)}; }
+    template <typename At>
+    static Small<4> load(const At& at) { return {with_fifth_bits(nibbles(at, 8), at, 4)}; }
     static Whole total(const Small<4>& w, const int8_t* x, const int32_t*) { return dot(w, x); }
 };
 struct Q8_0Blocks {
     static constexpr int BYTES = 34;
     static constexpr bool HAS_MIN = false;
-    static Signed load(const uint8_t* p) { return as_signed(bytes32(p + 2, BYTES)); }
+    template <typename At>
+    static Signed load(const At& at) { return as_signed(bytes32(at, 2)); }
     static Whole total(const Signed& w, const int8_t* x, const int32_t* sums) { return dot(w, x, sums); }
 };
 
@@ -108,24 +126,24 @@ struct Blocks32 {
     template <int R>
     [[gnu::flatten]] static void product(const Product& a) {
         const Q8_32Layout layout(a.n_in);
-        const int n_blocks = a.n_in / 32, whole = n_blocks / 16 * 16;
+        const int n_blocks = a.n_in / 32, whole = n_blocks / 16 * 16, left = n_blocks % LANES;
+        int64_t rest[LANES];
+        for (int i = 0; i < LANES; ++i) rest[i] = static_cast<int64_t>(i < left ? i : left - 1) * W::BYTES;
         for (int o = a.begin; o < a.end; ++o) {
             Lanes sums[PARTS][R];
             for (int part = 0; part < PARTS; ++part)
                 for (int r = 0; r < R; ++r) sums[part][r] = fill_lanes(0.0f);
             const uint8_t* w = a.weights + static_cast<size_t>(o) * a.row_bytes;
-            for (int b = 0; b < whole; b += 16, w += 16 * W::BYTES)
-                for (int part = 0; part < PARTS; ++part) {
-                    const uint8_t* blocks = w + part * LANES * W::BYTES;
-                    for (int at = 0; at < LANES * W::BYTES; at += 64) prefetch(blocks + at + AHEAD_BYTES);
-                    add<R>(a, layout, blocks, b + part * LANES, sums[part]);
+            for (int b = 0; b < whole; b += 16)
+                for (int part = 0; part < PARTS; ++part, w += LANES * W::BYTES) {
+                    for (int at = 0; at < LANES * W::BYTES; at += 64) prefetch(w + at + AHEAD_BYTES);
+                    add<R>(a, layout, InRow{w, W::BYTES}, LANES, b + part * LANES, sums[part]);
                 }
-            if (whole < n_blocks) {
-                uint8_t last[16 * W::BYTES] = {};
-                for (int b = whole; b < n_blocks; ++b) std::memcpy(last + (b - whole) * W::BYTES, w + (b - whole) * W::BYTES, W::BYTES);
-                for (int part = 0; part < PARTS && whole + part * LANES < n_blocks; ++part)
-                    add<R>(a, layout, last + part * LANES * W::BYTES, whole + part * LANES, sums[part]);
-            }
+            int b = whole, part = 0;
+            prefetch(w + AHEAD_BYTES);
+            for (; b + LANES <= n_blocks; b += LANES, w += LANES * W::BYTES)
+                add<R>(a, layout, InRow{w, W::BYTES}, LANES, b, sums[part++]);
+            if (b < n_blocks) add<R>(a, layout, InRest{w, rest}, n_blocks - b, b, sums[part]);
             for (int r = 0; r < R; ++r) {
                 Lanes lanes[PARTS];
                 for (int part = 0; part < PARTS; ++part) lanes[part] = sums[part][r];
@@ -134,11 +152,11 @@ struct Blocks32 {
         }
     }
 
-    /// Blocks b .. b + LANES - 1, at w.
-    template <int R>
-    static inline void add(const Product& a, const Q8_32Layout& layout, const uint8_t* w, int b, Lanes* sums) {
-        const auto weights = W::load(w);
-        const Lanes d = heads(w, W::BYTES), m = W::HAS_MIN ? heads(w + 2, W::BYTES) : d;
+    /// Blocks b .. b + n - 1.
+    template <int R, typename At>
+    static inline void add(const Product& a, const Q8_32Layout& layout, const At& at, int n, int b, Lanes* sums) {
+        const auto weights = W::load(at);
+        const Lanes d = first_lanes(heads(at, 0), n), m = W::HAS_MIN ? first_lanes(heads(at, 2), n) : d;
         const size_t q = layout.q + 512 * static_cast<size_t>(b / 16) + 4 * static_cast<size_t>(b % 16);
         for (int r = 0; r < R; ++r) {
             const uint8_t* row = a.x + r * a.x_stride;

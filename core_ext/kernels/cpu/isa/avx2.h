@@ -145,6 +145,10 @@ using Lanes = V8;
 inline Lanes fill_lanes(float x) { return fill8(x); }
 inline Lanes load_lanes(const float* p) { return _mm256_loadu_ps(p); }
 inline Lanes times(Lanes a, Lanes b) { return _mm256_mul_ps(a, b); }
+/// The first n lanes; zero in the others.
+inline Lanes first_lanes(Lanes a, int n) {
+    return n >= 8 ? a : _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i*)(MASKS + 16 - n))));
+}
 inline V8 fold(const Lanes parts[2]) { return _mm256_add_ps(parts[0], parts[1]); }
 using Whole = __m256i;
 inline Lanes to_lanes(Whole a) { return _mm256_cvtepi32_ps(a); }
@@ -154,11 +158,12 @@ struct Quads {
     __m256i v[8];
 };
 /// 16 bytes of each of 8 blocks -> four quads of each: pairs of blocks four apart, then a transposition within halves.
-inline void four_quads(const uint8_t* p, int64_t stride, __m256i* out) {
+template <typename At>
+inline void four_quads(const At& at, int offset, __m256i* out) {
     __m256i row[4];
     for (int k = 0; k < 4; ++k) {
-        const __m128i low = _mm_loadu_si128((const __m128i*)(p + k * stride));
-        const __m128i high = _mm_loadu_si128((const __m128i*)(p + (k + 4) * stride));
+        const __m128i low = _mm_loadu_si128((const __m128i*)(at(k) + offset));
+        const __m128i high = _mm_loadu_si128((const __m128i*)(at(k + 4) + offset));
         row[k] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
     }
     const __m256i a = _mm256_unpacklo_epi32(row[0], row[1]), b = _mm256_unpackhi_epi32(row[0], row[1]);
@@ -166,32 +171,35 @@ inline void four_quads(const uint8_t* p, int64_t stride, __m256i* out) {
     out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
     out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
-/// 32 bytes of each block.
-inline Quads bytes32(const uint8_t* p, int64_t stride) {
+/// 32 bytes of each block, from `offset` on.
+template <typename At>
+inline Quads bytes32(const At& at, int offset) {
     Quads out;
-    four_quads(p, stride, out.v);
-    four_quads(p + 16, stride, out.v + 4);
+    four_quads(at, offset, out.v);
+    four_quads(at, offset + 16, out.v + 4);
     return out;
 }
-/// 16 bytes of each block: low nibbles, then high nibbles.
-inline Quads nibbles(const uint8_t* p, int64_t stride) {
+/// 16 bytes of each block, from `offset` on: low nibbles, then high nibbles.
+template <typename At>
+inline Quads nibbles(const At& at, int offset) {
     const __m256i low = _mm256_set1_epi8(15);
     Quads out;
-    four_quads(p, stride, out.v);
+    four_quads(at, offset, out.v);
     for (int j = 0; j < 4; ++j) {
         out.v[4 + j] = _mm256_and_si256(_mm256_srli_epi16(out.v[j], 4), low);
         out.v[j] = _mm256_and_si256(out.v[j], low);
     }
     return out;
 }
-/// + 16 where the bit is set; 32 bits of each block.
-inline Quads with_fifth_bits(Quads w, const uint8_t* p, int64_t stride) {
-    const auto at = [&](int64_t i) {
+/// + 16 where the bit is set; 32 bits of each block, at `offset`.
+template <typename At>
+inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
+    const auto word = [&](int i) {
         int32_t bits;
-        std::memcpy(&bits, p + i * stride, 4);
+        std::memcpy(&bits, at(i) + offset, 4);
         return bits;
     };
-    const __m256i all = _mm256_set_epi32(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
+    const __m256i all = _mm256_set_epi32(word(7), word(6), word(5), word(4), word(3), word(2), word(1), word(0));
     for (int j = 0; j < 8; ++j) {  // byte j / 2 of the bits, four times; of its bits, one each
         const __m256i spread = _mm256_add_epi8(_mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0, 0x0c0c0c0c, 0x08080808, 0x04040404, 0),
                                                _mm256_set1_epi8(static_cast<char>(j / 2)));
@@ -245,19 +253,21 @@ inline Whole dot(const Signed& a, const int8_t* x, const int32_t*) {
     return total;
 }
 
-/// The float16 at the head of LANES blocks that lie `stride` bytes apart.
-inline __m128i heads8(const uint8_t* p, int64_t stride) {
-    const auto at = [&](int64_t i) {
+/// The float16 at `offset` in each block.
+template <typename At>
+inline __m128i heads8(const At& at, int first, int offset) {
+    const auto half = [&](int i) {
         int16_t h;
-        std::memcpy(&h, p + i * stride, 2);
+        std::memcpy(&h, at(first + i) + offset, 2);
         return h;
     };
-    __m128i h = _mm_cvtsi32_si128(at(0));
-    h = _mm_insert_epi16(h, at(1), 1), h = _mm_insert_epi16(h, at(2), 2), h = _mm_insert_epi16(h, at(3), 3);
-    h = _mm_insert_epi16(h, at(4), 4), h = _mm_insert_epi16(h, at(5), 5), h = _mm_insert_epi16(h, at(6), 6);
-    return _mm_insert_epi16(h, at(7), 7);
+    __m128i h = _mm_cvtsi32_si128(half(0));
+    h = _mm_insert_epi16(h, half(1), 1), h = _mm_insert_epi16(h, half(2), 2), h = _mm_insert_epi16(h, half(3), 3);
+    h = _mm_insert_epi16(h, half(4), 4), h = _mm_insert_epi16(h, half(5), 5), h = _mm_insert_epi16(h, half(6), 6);
+    return _mm_insert_epi16(h, half(7), 7);
 }
-inline Lanes heads(const uint8_t* p, int64_t stride) { return _mm256_cvtph_ps(heads8(p, stride)); }
+template <typename At>
+inline Lanes heads(const At& at, int offset) { return _mm256_cvtph_ps(heads8(at, 0, offset)); }
 
 // ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
 
@@ -352,7 +362,7 @@ inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
     interleave(odd, w + 4);
 }
 
-inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
+inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T1); }
 
 }  // namespace
 }  // namespace strata::cpu

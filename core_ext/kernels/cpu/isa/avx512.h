@@ -115,6 +115,8 @@ using Lanes = V16;
 inline Lanes fill_lanes(float x) { return fill16(x); }
 inline Lanes load_lanes(const float* p) { return load16(p); }
 inline Lanes times(Lanes a, Lanes b) { return a * b; }
+/// The first n lanes; zero in the others.
+inline Lanes first_lanes(Lanes a, int n) { return n >= 16 ? a : Lanes{_mm512_maskz_mov_ps(mask(n), a.v)}; }
 inline V8 fold(const Lanes parts[1]) { return fold(parts[0]); }
 using Whole = __m512i;
 inline Lanes to_lanes(Whole a) { return {_mm512_cvtepi32_ps(a)}; }
@@ -125,8 +127,9 @@ struct Quads {
     __m512i v[8];
 };
 /// 16 bytes of each of 16 blocks -> four quads of each: blocks four apart, then a transposition within quarters.
-inline void four_quads(const uint8_t* p, int64_t stride, __m512i* out) {
-    const auto block = [&](int64_t i) { return _mm_loadu_si128((const __m128i*)(p + i * stride)); };
+template <typename At>
+inline void four_quads(const At& at, int offset, __m512i* out) {
+    const auto block = [&](int i) { return _mm_loadu_si128((const __m128i*)(at(i) + offset)); };
     __m512i row[4];
     for (int k = 0; k < 4; ++k) {
         row[k] = _mm512_inserti32x4(_mm512_castsi128_si512(block(k)), block(k + 4), 1);
@@ -137,33 +140,36 @@ inline void four_quads(const uint8_t* p, int64_t stride, __m512i* out) {
     out[0] = _mm512_unpacklo_epi64(a, c), out[1] = _mm512_unpackhi_epi64(a, c);
     out[2] = _mm512_unpacklo_epi64(b, d), out[3] = _mm512_unpackhi_epi64(b, d);
 }
-/// 32 bytes of each block.
-inline Quads bytes32(const uint8_t* p, int64_t stride) {
+/// 32 bytes of each block, from `offset` on.
+template <typename At>
+inline Quads bytes32(const At& at, int offset) {
     Quads out;
-    four_quads(p, stride, out.v);
-    four_quads(p + 16, stride, out.v + 4);
+    four_quads(at, offset, out.v);
+    four_quads(at, offset + 16, out.v + 4);
     return out;
 }
-/// 16 bytes of each block: low nibbles, then high nibbles.
-inline Quads nibbles(const uint8_t* p, int64_t stride) {
+/// 16 bytes of each block, from `offset` on: low nibbles, then high nibbles.
+template <typename At>
+inline Quads nibbles(const At& at, int offset) {
     const __m512i low = _mm512_set1_epi8(15);
     Quads out;
-    four_quads(p, stride, out.v);
+    four_quads(at, offset, out.v);
     for (int j = 0; j < 4; ++j) {
         out.v[4 + j] = _mm512_and_si512(_mm512_srli_epi16(out.v[j], 4), low);
         out.v[j] = _mm512_and_si512(out.v[j], low);
     }
     return out;
 }
-/// + 16 where the bit is set; 32 bits of each block.
-inline Quads with_fifth_bits(Quads w, const uint8_t* p, int64_t stride) {
-    const auto at = [&](int64_t i) {
+/// + 16 where the bit is set; 32 bits of each block, at `offset`.
+template <typename At>
+inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
+    const auto word = [&](int i) {
         int32_t bits;
-        std::memcpy(&bits, p + i * stride, 4);
+        std::memcpy(&bits, at(i) + offset, 4);
         return bits;
     };
-    const __m512i all = _mm512_set_epi32(at(15), at(14), at(13), at(12), at(11), at(10), at(9), at(8), at(7), at(6),
-                                         at(5), at(4), at(3), at(2), at(1), at(0));
+    const __m512i all = _mm512_set_epi32(word(15), word(14), word(13), word(12), word(11), word(10), word(9), word(8), word(7), word(6),
+                                         word(5), word(4), word(3), word(2), word(1), word(0));
     for (int j = 0; j < 8; ++j) {  // byte j / 2 of the bits, four times; of its bits, one each
         const __m512i spread = _mm512_add_epi8(_mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0),
                                                _mm512_set1_epi8(static_cast<char>(j / 2)));
@@ -205,20 +211,22 @@ inline Whole dot(const Signed& a, const int8_t* x, const int32_t* sums) {
     return dot(a.w, x, less_shifted<7>(_mm512_setzero_si512(), sums));
 }
 
-/// The float16 at the head of LANES blocks that lie `stride` bytes apart.
-inline __m128i heads8(const uint8_t* p, int64_t stride) {
-    const auto at = [&](int64_t i) {
+/// The float16 at `offset` in each block.
+template <typename At>
+inline __m128i heads8(const At& at, int first, int offset) {
+    const auto half = [&](int i) {
         int16_t h;
-        std::memcpy(&h, p + i * stride, 2);
+        std::memcpy(&h, at(first + i) + offset, 2);
         return h;
     };
-    __m128i h = _mm_cvtsi32_si128(at(0));
-    h = _mm_insert_epi16(h, at(1), 1), h = _mm_insert_epi16(h, at(2), 2), h = _mm_insert_epi16(h, at(3), 3);
-    h = _mm_insert_epi16(h, at(4), 4), h = _mm_insert_epi16(h, at(5), 5), h = _mm_insert_epi16(h, at(6), 6);
-    return _mm_insert_epi16(h, at(7), 7);
+    __m128i h = _mm_cvtsi32_si128(half(0));
+    h = _mm_insert_epi16(h, half(1), 1), h = _mm_insert_epi16(h, half(2), 2), h = _mm_insert_epi16(h, half(3), 3);
+    h = _mm_insert_epi16(h, half(4), 4), h = _mm_insert_epi16(h, half(5), 5), h = _mm_insert_epi16(h, half(6), 6);
+    return _mm_insert_epi16(h, half(7), 7);
 }
-inline Lanes heads(const uint8_t* p, int64_t stride) {
-    return {_mm512_cvtph_ps(_mm256_set_m128i(heads8(p + 8 * stride, stride), heads8(p, stride)))};
+template <typename At>
+inline Lanes heads(const At& at, int offset) {
+    return {_mm512_cvtph_ps(_mm256_set_m128i(heads8(at, 8, offset), heads8(at, 0, offset)))};
 }
 
 // ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
@@ -322,7 +330,7 @@ inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
     w[2] = halves(quad[0], quad[1]), w[3] = halves(quad[2], quad[3]);
 }
 
-inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
+inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T1); }
 
 }  // namespace
 }  // namespace strata::cpu

@@ -145,6 +145,10 @@ using Lanes = V16;
 inline Lanes fill_lanes(float x) { return fill16(x); }
 inline Lanes load_lanes(const float* p) { return load16(p); }
 inline Lanes times(Lanes a, Lanes b) { return a * b; }
+/// The first n lanes; zero in the others.
+inline Lanes first_lanes(Lanes a, int n) {
+    return lanes16([&](int i) { return i < n ? a.v[i] : 0.0f; });
+}
 inline V8 fold(const Lanes parts[1]) { return fold(parts[0]); }
 using Whole = I16;
 inline Lanes to_lanes(Whole a) { return lanes16([&](int i) { return static_cast<float>(a.v[i]); }); }
@@ -152,27 +156,30 @@ inline Lanes to_lanes(Whole a) { return lanes16([&](int i) { return static_cast<
 struct Quads {
     uint8_t v[8][64];
 };
-/// 32 bytes of each block.
-inline Quads bytes32(const uint8_t* p, int64_t stride) {
+/// 32 bytes of each block, from `offset` on.
+template <typename At>
+inline Quads bytes32(const At& at, int offset) {
     Quads out;
     for (int j = 0; j < 8; ++j)
-        for (int b = 0; b < 16; ++b) std::memcpy(out.v[j] + 4 * b, p + b * stride + 4 * j, 4);
+        for (int b = 0; b < 16; ++b) std::memcpy(out.v[j] + 4 * b, at(b) + offset + 4 * j, 4);
     return out;
 }
-/// 16 bytes of each block: low nibbles, then high nibbles.
-inline Quads nibbles(const uint8_t* p, int64_t stride) {
+/// 16 bytes of each block, from `offset` on: low nibbles, then high nibbles.
+template <typename At>
+inline Quads nibbles(const At& at, int offset) {
     Quads out;
     for (int j = 0; j < 4; ++j) {
-        for (int b = 0; b < 16; ++b) std::memcpy(out.v[j] + 4 * b, p + b * stride + 4 * j, 4);
+        for (int b = 0; b < 16; ++b) std::memcpy(out.v[j] + 4 * b, at(b) + offset + 4 * j, 4);
         for (int i = 0; i < 64; ++i) out.v[4 + j][i] = out.v[j][i] >> 4;
         for (int i = 0; i < 64; ++i) out.v[j][i] &= 15;
     }
     return out;
 }
-/// + 16 where the bit is set; 32 bits of each block.
-inline Quads with_fifth_bits(Quads w, const uint8_t* p, int64_t stride) {
+/// + 16 where the bit is set; 32 bits of each block, at `offset`.
+template <typename At>
+inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
     for (int b = 0; b < 16; ++b) {
-        const uint32_t bits = blocks::read<uint32_t>(p + b * stride);
+        const uint32_t bits = blocks::read<uint32_t>(at(b) + offset);
         for (int i = 0; i < 32; ++i) w.v[i / 4][4 * b + i % 4] |= static_cast<uint8_t>((bits >> i & 1) << 4);
     }
     return w;
@@ -208,9 +215,10 @@ struct Signed {
 inline Signed as_signed(const Quads& w) { return {w}; }
 inline Whole dot(const Signed& a, const int8_t* x, const int32_t*) { return dot_as<int8_t>(a.w, x); }
 
-/// The float16 at the head of LANES blocks that lie `stride` bytes apart.
-inline Lanes heads(const uint8_t* p, int64_t stride) {
-    return lanes16([&](int i) { return blocks::read_f16(p + i * stride); });
+/// The float16 at `offset` in each block.
+template <typename At>
+inline Lanes heads(const At& at, int offset) {
+    return lanes16([&](int i) { return blocks::read_f16(at(i) + offset); });
 }
 
 // ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
