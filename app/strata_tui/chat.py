@@ -1,25 +1,29 @@
-"""Chat prompts by the model file's own template, in jinja2's sandbox: the template is as untrusted as the file."""
+"""Chat prompts by the model file's own template, in jinja2's sandbox: it is as untrusted as the file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from strata_tui.errors import BadInput
+from strata_tui.tokenizer import printable
 
 if TYPE_CHECKING:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     from strata_tui.gguf_file import ModelFile
     from strata_tui.tokenizer import Tokenizer
 
 MAX_TEMPLATE = 1 << 18  # characters of a template
 MAX_OUTPUT = 1 << 22  # characters of a prompt
 MAX_STEPS = 1_000_000  # lines that a rendering may execute: a template can't hang the program
+MAX_MEMORY = 512 << 20  # bytes that a rendering may take beside what the process has
 
-# What a user wrote is set between these while the template runs, so that it can be told from the template's own text
-# afterwards: control tokens are read in the latter only.
-_OPEN, _CLOSE = "\ue0f0\ue0f1", "\ue0f1\ue0f0"
+Messages = Sequence[Mapping[str, str]]
 
 
 class ChatTemplate:
@@ -30,127 +34,159 @@ class ChatTemplate:
     """
 
     def __init__(self, model: ModelFile, tokenizer: Tokenizer) -> None:
-        from jinja2.exceptions import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-        source = model.get("tokenizer.chat_template")
         self._file_name = model.file_name
-        if not isinstance(source, str):
+        source = model.text("tokenizer.chat_template")
+        if source is None:
             raise BadInput(f"[chat] {model.file_name}: expected a tokenizer.chat_template, got none")
         if len(source) > MAX_TEMPLATE:
             raise BadInput(
                 f"[chat] {model.file_name}: expected a chat template of {MAX_TEMPLATE} characters at most, "
                 f"got {len(source)}"
             )
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _raise
-        environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+        self._source = source
         self._tokenizer = tokenizer
         try:
-            self._template = environment.from_string(source)
-        except (TemplateError, RecursionError) as error:
-            raise BadInput(f"[chat] {model.file_name}: its chat template can't be read: {_line(error)}") from None
-        name = tokenizer.piece
-        self._globals = {
-            "bos_token": name(tokenizer.bos) if tokenizer.bos is not None else "",
-            "eos_token": name(tokenizer.end_tokens[0]) if tokenizer.end_tokens else "",
+            with _memory_limit():
+                self._template = _environment().from_string(source)
+        except Exception as error:  # the compiler also computes what is constant in it
+            raise BadInput(
+                f"[chat] {model.file_name}: its chat template can't be read: {_line(error)}"
+            ) from None
+        self._variables = {
+            "bos_token": "" if tokenizer.bos is None else tokenizer.piece(tokenizer.bos),
+            "eos_token": "" if tokenizer.eos is None else tokenizer.piece(tokenizer.eos),
+            "tools": None,
+            "documents": None,
         }
 
-    def render(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
-        """The prompt as text."""
-        return self._render(messages, add_generation_prompt).replace(_OPEN, "").replace(_CLOSE, "")
+    def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
+        """The prompt as text.
 
-    def encode(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> list[int]:
-        """The prompt as token ids; control tokens are read in the template's text, never in a message."""
-        marked = [
-            {**message, "content": _OPEN + _unmark(message["content"]) + _CLOSE} for message in messages
-        ]
-        ids: list[int] = []
-        inside = False
-        # A piece of the template's text beside a message is tokenized with it only where no mark stands between:
-        # the marks are cuts, as the control tokens of every known template are.
-        for part in self._split(self._render(marked, add_generation_prompt)):
-            if part in (_OPEN, _CLOSE):
-                inside = part == _OPEN
-            elif part:
-                ids += self._tokenizer.encode(part, parse_special=not inside, add_bos=False)
-        if self._tokenizer.add_bos and self._tokenizer.bos is not None and ids[:1] != [self._tokenizer.bos]:
-            ids.insert(0, self._tokenizer.bos)
-        return ids
-
-    @staticmethod
-    def _split(text: str) -> list[str]:
-        parts: list[str] = []
-        while text:
-            cuts = [(at, mark) for mark in (_OPEN, _CLOSE) if (at := text.find(mark)) >= 0]
-            if not cuts:
-                return [*parts, text]
-            at, mark = min(cuts)
-            parts += [text[:at], mark]
-            text = text[at + len(mark) :]
-        return parts
-
-    def _render(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool) -> str:
+        Raises:
+            BadInput: the template refuses the messages, fails, or takes too long or too much.
+        """
         size = 0
         pieces: list[str] = []
         try:
-            with _step_limit():
+            with _memory_limit(), _step_limit():
                 for piece in self._template.generate(
-                    messages=list(messages), add_generation_prompt=add_generation_prompt, **self._globals
+                    messages=[dict(message) for message in messages],
+                    add_generation_prompt=add_generation_prompt,
+                    **self._variables,
                 ):
                     size += len(piece)
                     if size > MAX_OUTPUT:
-                        raise BadInput(
-                            f"[chat] {self._file_name}: expected its chat template to write {MAX_OUTPUT} "
-                            "characters at most, got more"
-                        )
+                        raise ValueError(f"it writes more than {MAX_OUTPUT} characters")
                     pieces.append(piece)
-        except BadInput:
-            raise
         except Exception as error:  # a template can raise anything
             raise BadInput(f"[chat] {self._file_name}: its chat template failed: {_line(error)}") from None
         return "".join(pieces)
 
+    def encode(self, messages: Messages, add_generation_prompt: bool = True) -> list[int]:
+        """The prompt as token ids; control tokens are read in the template's text, never in a message.
 
-def _unmark(text: str) -> str:
-    return text.replace(_OPEN, "").replace(_CLOSE, "")
+        In messages their names are broken by a mark until the control tokens have been found; then it is taken
+        out, so that text and template are cut into tokens together, as they stand.
+
+        Raises:
+            BadInput: as `render`.
+        """
+        mark = self._unused_character(messages)
+        muted = [{**m, "content": self._tokenizer.muted(m["content"], mark)} for m in messages]
+        text = self.render(muted, add_generation_prompt)
+        ids = self._tokenizer.encode(text, parse_special=True, add_bos=False, drop=mark)
+        bos = self._tokenizer.bos
+        if self._tokenizer.add_bos and bos is not None and ids[:1] != [bos]:
+            ids.insert(0, bos)  # a template that does not write it itself
+        return ids
+
+    def _unused_character(self, messages: Messages) -> str:
+        """A private-use character that stands neither in the messages nor in the template."""
+        used = set(self._source).union(*(message["content"] for message in messages))
+        return next(c for c in map(chr, range(0xF0000, 0x110000)) if c not in used)
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    """jinja2 as chat templates expect it (transformers' apply_chat_template), sandboxed."""
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Environment(ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset(["*", "**"])  # one step of them can take forever
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            numbers = [abs(n) for n in (left, right) if isinstance(n, (int, float))]
+            if len(numbers) == 2 and (max(numbers) > 2**31 or (operator == "**" and numbers[1] > 32)):
+                raise ValueError(f"{operator} of such large numbers")
+            return super().call_binop(context, operator, left, right)
+
+    environment = Environment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _raise
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    del environment.globals["lipsum"]
+    return environment
 
 
 def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text[:200]
+    text = " ".join(printable(str(error), newlines=False).split())
+    return text[:200] or type(error).__name__
 
 
-def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **_: Any) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=ensure_ascii)
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Without the HTML escapes of jinja2's own."""
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
 
 
 def _raise(message: str) -> None:
     raise ValueError(message)
 
 
-class _step_limit:  # noqa: N801 - used as a word of the with statement
-    """Counts lines that run in this thread; a template in an endless or huge loop is stopped."""
+@contextmanager
+def _step_limit() -> Iterator[None]:
+    """Counts the lines that run in this thread: a template in a huge loop is stopped."""
+    steps = 0
 
-    def __enter__(self) -> None:
-        import sys
+    def trace(frame: Any, event: str, arg: Any) -> Callable[..., Any]:
+        nonlocal steps
+        steps += 1
+        if steps > MAX_STEPS:
+            raise ValueError(f"it takes more than {MAX_STEPS} steps")
+        return trace
 
-        steps = 0
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
-        def trace(frame: Any, event: str, arg: Any) -> Any:
-            nonlocal steps
-            steps += 1
-            if steps > MAX_STEPS:
-                raise ValueError(f"it took more than {MAX_STEPS} steps")
-            return trace
 
-        self._before = sys.gettrace()
-        sys.settrace(trace)
+@contextmanager
+def _memory_limit() -> Iterator[None]:
+    """Lets the process grow by MAX_MEMORY, no further: a text doubled forty times becomes a MemoryError.
 
-    def __exit__(self, *_: object) -> None:
-        import sys
+    Where the system can't limit a process, or does not say how large it is, there is no limit.
+    """
+    try:
+        import resource
 
-        sys.settrace(self._before)
+        with open("/proc/self/statm") as statm:
+            size_bytes = int(statm.read().split()[0]) * resource.getpagesize()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limits = [n for n in (soft, hard, size_bytes + MAX_MEMORY) if n != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
+    except (ImportError, OSError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

@@ -1,18 +1,21 @@
-"""A model file as Python sees it: metadata, tensors, kinds of layers. The native reader has checked every byte."""
+"""A model file as Python sees it: metadata, tensors, kinds of layers."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from strata_tui.errors import BadInput
+from strata_tui.tokenizer import printable
 
 SUPPORTED = ("llama", "qwen35")
+MAX_LAYERS = 1024  # of a file; far more than any model has
 
 
 class TensorInfo(NamedTuple):
@@ -47,7 +50,7 @@ class ModelFile:
         from strata_tui import _core
 
         try:
-            self.native = _core.ModelFile(str(path))
+            self.native = _core.ModelFile(os.fsencode(path))
         except _core.Error as error:
             raise BadInput(str(error)) from None
         self.path = Path(path)
@@ -62,11 +65,40 @@ class ModelFile:
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of `key`, or of the architecture's key where it begins with a dot."""
-        return self.metadata.get(self.architecture + key if key.startswith(".") else key, default)
+        return self.metadata.get(self._full(key), default)
+
+    def _full(self, key: str) -> str:
+        return self.architecture + key if key.startswith(".") else key
+
+    def count(self, key: str, default: int = 0, most: int = 2**31 - 1) -> int:
+        """An integer from 0 to `most`; keys as for `get`.
+
+        Raises:
+            BadInput: the key holds something else.
+        """
+        value = self.get(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
+            return value
+        came = str(value) if isinstance(value, (int, float)) else type(value).__name__
+        raise BadInput(f"[model] {self.file_name}: expected {self._full(key)} to be 0 to {most}, got {came}")
+
+    def text(self, key: str) -> str | None:
+        """A string; None if the key is absent or holds something else, bytes that are not UTF-8 among it."""
+        value = self.get(key)
+        return value if isinstance(value, str) else None
 
     def array(self, key: str) -> Any:
-        """A whole array: a list of str (bytes where it is not UTF-8), or a numpy array. None if absent."""
-        return self.native.array(key) if key in self.keys else None
+        """A whole array: a list of str (bytes where it is not UTF-8), or a numpy array. None if absent.
+
+        Raises:
+            BadInput: the key holds no array.
+        """
+        from strata_tui import _core
+
+        try:
+            return self.native.array(key) if key in self.keys else None
+        except _core.Error as error:
+            raise BadInput(str(error)) from None
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -74,26 +106,27 @@ class ModelFile:
 
     @property
     def architecture(self) -> str:
-        return str(self.metadata.get("general.architecture", "unknown"))
+        name = self.metadata.get("general.architecture")
+        return name if isinstance(name, str) else "unknown"
 
     @property
     def name(self) -> str:
         """What the model calls itself, or its file's name."""
-        name = self.metadata.get("general.name")
-        return name if isinstance(name, str) and name.strip() else self.path.stem
+        name = self.text("general.name") or ""
+        return name if name.strip() else self.path.stem
 
     @property
     def context_length(self) -> int:
-        return int(self.get(".context_length", 0))
+        return self.count(".context_length")
 
     @property
     def n_draft_layers(self) -> int:
-        return int(self.get(".nextn_predict_layers", 0))
+        return self.count(".nextn_predict_layers", most=MAX_LAYERS)
 
     @property
     def n_layers(self) -> int:
         """Layers of the trunk: NextN blocks are not among them."""
-        return max(0, int(self.get(".block_count", 0)) - self.n_draft_layers)
+        return max(0, self.count(".block_count", most=MAX_LAYERS) - self.n_draft_layers)
 
     @property
     def has_draft_layer(self) -> bool:
@@ -101,7 +134,7 @@ class ModelFile:
 
     @property
     def has_template(self) -> bool:
-        return isinstance(self.metadata.get("tokenizer.chat_template"), str)
+        return self.text("tokenizer.chat_template") is not None
 
     # -- tensors
 
@@ -111,7 +144,7 @@ class ModelFile:
 
     @cached_property
     def layer_kinds(self) -> list[str]:
-        """"attention" or "gdn" for each trunk layer, by what its tensors are."""
+        """Attention or gdn for each trunk layer, by what its tensors are."""
         names = {tensor.name for tensor in self.tensors}
         return ["gdn" if f"blk.{i}.ssm_a" in names else "attention" for i in range(self.n_layers)]
 
@@ -121,8 +154,9 @@ class ModelFile:
         sizes = [0] * self.n_layers
         for tensor in self.tensors:
             parts = tensor.name.split(".", 2)
-            if parts[0] == "blk" and len(parts) == 3 and parts[1].isdigit() and int(parts[1]) < self.n_layers:
-                sizes[int(parts[1])] += tensor.size_bytes
+            layer = int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) < 6 else -1
+            if parts[0] == "blk" and 0 <= layer < self.n_layers:
+                sizes[layer] += tensor.size_bytes
         return sizes
 
     @cached_property
@@ -134,14 +168,17 @@ class ModelFile:
         ]
         return sum(head) + sum(t.size_bytes for t in self.tensors if t.name.startswith(draft))
 
-    @cached_property
+    @property
     def sha256(self) -> str:
-        """Of the whole file."""
-        digest = hashlib.sha256()
-        with self.path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        return digest.hexdigest()
+        """Of the whole file; read once as long as its size and time stay."""
+        status = self.path.stat()
+        return _sha256(self.path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _sha256(path: Path, size_bytes: int, mtime_ns: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_supported(model: ModelFile) -> None:
@@ -154,7 +191,7 @@ def require_supported(model: ModelFile) -> None:
     if model.architecture not in SUPPORTED:
         raise BadInput(
             f"[model] {model.file_name}: expected one of the architectures {', '.join(SUPPORTED)}, "
-            f"got {model.architecture}"
+            f"got {printable(model.architecture[:60], newlines=False)}"
         )
 
 
@@ -167,13 +204,24 @@ def embedded_model_path() -> Path:
     return _kept.enter_context(resources.as_file(resource))
 
 
+def _plain(value: Any) -> int | str | None:
+    """A scalar of the file, or the largest element of a list per layer; None for what is neither."""
+    if isinstance(value, list):
+        return max((n for n in value if isinstance(n, int)), default=None)
+    return value if isinstance(value, (int, str)) else None
+
+
 def summary(model: ModelFile) -> dict[str, Any]:
-    """What a person wants to know of a model file; plain values, fit for JSON."""
+    """What a person wants to know of a model file; plain values, fit for JSON.
+
+    Raises:
+        BadInput: a key that should hold a count holds something else.
+    """
     by_type: Counter[str] = Counter()
     for tensor in model.tensors:
         by_type[tensor.type] += tensor.size_bytes
     total = sum(by_type.values())
-    tokens = "tokenizer.ggml.tokens"
+    tokens = model.array("tokenizer.ggml.tokens")
     return {
         "file": model.file_name,
         "size_bytes": model.native.size_bytes,
@@ -184,25 +232,24 @@ def summary(model: ModelFile) -> dict[str, Any]:
         "parameters": sum(tensor.n_values for tensor in model.tensors),
         "tensors": len(model.tensors),
         "types": {
-            name: {"bytes": size, "share": size / total if total else 0.0} for name, size in by_type.most_common()
+            name: {"bytes": size, "share": size / total if total else 0.0}
+            for name, size in by_type.most_common()
         },
         "layers": {
             "total": model.n_layers,
             "attention": model.layer_kinds.count("attention"),
             "gdn": model.layer_kinds.count("gdn"),
+            "draft": model.n_draft_layers,
         },
         "draft_layer": model.has_draft_layer,
         "context_length": model.context_length,
-        "embedding_length": model.get(".embedding_length"),
-        "heads": model.get(".attention.head_count"),
-        "kv_heads": model.get(".attention.head_count_kv"),
-        "vocabulary": model.native.array_length(tokens) if tokens in model.keys else None,
-        "tokenizer": {
-            "model": model.get("tokenizer.ggml.model"),
-            "pre": model.get("tokenizer.ggml.pre"),
-        },
+        "embedding_length": _plain(model.get(".embedding_length")),
+        "heads": _plain(model.get(".attention.head_count")),
+        "kv_heads": _plain(model.get(".attention.head_count_kv")),
+        "vocabulary": None if tokens is None else len(tokens),
+        "tokenizer": {"model": model.text("tokenizer.ggml.model"), "pre": model.text("tokenizer.ggml.pre")},
         "chat_template": model.has_template,
-        "licence": model.get("general.license"),
+        "licence": model.text("general.license"),
         "layer_bytes": model.layer_bytes,
         "tail_bytes": model.tail_bytes,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -44,9 +45,10 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     "refact": (_DIGITS, _GPT2),
     "command-r": (_DIGITS, _GPT2),
 }
-_WHOLE_WORDS_WIN = frozenset({"llama-bpe", "llama3", "llama-v3", "falcon3"})  # ignore_merges, and BOS by default
+_WHOLE_WORDS_WIN = frozenset({"llama-bpe", "llama3", "llama-v3", "falcon3"})  # and BOS by default
 
-_CONTROL, _USER_DEFINED, _BYTE = 3, 4, 6  # token_type
+MAX_CONTROL_NAME = 256  # characters
+_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4  # token_type
 _END_KEYS = ("eos", "eot", "eom")
 _END_NAMES = (
     "<|im_end|>",
@@ -69,34 +71,54 @@ def _byte_letters() -> dict[str, int]:
     return letters
 
 
+def _any_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Finds the longest of these names where several begin; of none, nothing."""
+    return re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)")
+
+
+def _shown(value: object) -> str:
+    """Something out of a file within a message."""
+    return printable(str(value)[:80], newlines=False)
+
+
 class Tokenizer:
-    """See the module.
+    """Byte-level BPE with a model file's vocabulary.
+
+    Args:
+        model: the file.
+
+    Raises:
+        BadInput: a tokenizer of another kind, or keys that don't fit together (merges: when first used).
 
     Attributes:
         n_vocab: number of tokens.
         end_tokens: ids that end a text.
         bos: id of the token that begins a text, or None.
+        eos: id of the file's own end token, or None.
         add_bos: does the file ask for it before every text?
     """
 
     def __init__(self, model: ModelFile) -> None:
-        kind = model.get("tokenizer.ggml.model")
-        pre = model.get("tokenizer.ggml.pre") or "default"
+        kind = model.text("tokenizer.ggml.model")
+        pre = model.text("tokenizer.ggml.pre") or "default"
         if kind != "gpt2":
             raise BadInput(
-                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.model gpt2 (byte-level BPE), got {kind}"
+                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.model gpt2 (byte-level BPE), "
+                f"got {_shown(kind)}"
             )
         if pre not in PATTERNS:
             raise BadInput(
                 f"[tokenizer] {model.file_name}: expected tokenizer.ggml.pre to be one of "
-                f"{', '.join(PATTERNS)}, got {pre}"
+                f"{', '.join(PATTERNS)}, got {_shown(pre)}"
             )
         self._file_name = model.file_name
-        self._pre = str(pre)
+        self._pre = pre
         self._tokens = self._strings(model, "tokenizer.ggml.tokens")
         self._merges = self._strings(model, "tokenizer.ggml.merges")
         types = model.array("tokenizer.ggml.token_type")
-        self._types = [1] * len(self._tokens) if types is None else [int(t) for t in types]
+        if types is not None and (isinstance(types, list) or types.dtype.kind not in "iu"):
+            raise BadInput(f"[tokenizer] {model.file_name}: expected integers in tokenizer.ggml.token_type")
+        self._types: list[int] = [1] * len(self._tokens) if types is None else types.tolist()
         if len(self._types) != len(self._tokens):
             raise BadInput(
                 f"[tokenizer] {model.file_name}: expected {len(self._tokens)} entries in "
@@ -104,6 +126,7 @@ class Tokenizer:
             )
         self.n_vocab = len(self._tokens)
         self.bos = self._id_key(model, "bos")
+        self.eos = self._id_key(model, "eos")
         self.add_bos = bool(model.get("tokenizer.ggml.add_bos_token", self._pre in _WHOLE_WORDS_WIN))
         self.end_tokens = self._find_end_tokens(model)
         self._letters = _byte_letters()
@@ -115,13 +138,14 @@ class Tokenizer:
     @staticmethod
     def _strings(model: ModelFile, key: str) -> list[str]:
         strings = model.array(key)
-        if not isinstance(strings, list) or not strings:
+        if not isinstance(strings, list) or not strings or not isinstance(strings[0], (str, bytes)):
             raise BadInput(f"[tokenizer] {model.file_name}: expected an array of strings at {key}, got none")
         return [s if isinstance(s, str) else s.decode("utf-8", "replace") for s in strings]
 
     def _id_key(self, model: ModelFile, name: str) -> int | None:
-        token = model.get(f"tokenizer.ggml.{name}_token_id")
-        return int(token) if isinstance(token, int) and 0 <= token < self.n_vocab else None
+        token: Any = model.get(f"tokenizer.ggml.{name}_token_id")
+        is_id = isinstance(token, int) and not isinstance(token, bool) and 0 <= token < self.n_vocab
+        return token if is_id else None
 
     def _find_end_tokens(self, model: ModelFile) -> list[int]:
         ends = {self._id_key(model, name) for name in _END_KEYS}
@@ -140,7 +164,9 @@ class Tokenizer:
         for merge in self._merges:
             left, space, right = merge.partition(" ")
             if not space or not left or not right:
-                raise BadInput(f"[tokenizer] {self._file_name}: expected merges of two parts, got {merge!r}")
+                raise BadInput(
+                    f"[tokenizer] {self._file_name}: expected merges of two parts, got {_shown(merge)!r}"
+                )
             merges.append((left, right))
         try:
             bpe = models.BPE(
@@ -149,7 +175,9 @@ class Tokenizer:
                 ignore_merges=self._pre in _WHOLE_WORDS_WIN,
             )
         except Exception as error:
-            raise BadInput(f"[tokenizer] {self._file_name}: {error}") from None
+            raise BadInput(
+                f"[tokenizer] {self._file_name}: expected merges of the vocabulary's tokens: {_shown(error)}"
+            ) from None
         backend = tokenizers.Tokenizer(bpe)
         splits: list[Any] = [
             pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PATTERNS[self._pre]
@@ -158,42 +186,76 @@ class Tokenizer:
         backend.pre_tokenizer = pre_tokenizers.Sequence(splits)
         return backend
 
-    def _find(self, *types: int) -> tuple[re.Pattern[str] | None, dict[str, int]]:
-        """Tokens of these types that are found whole in a text, the longest first."""
-        ids = {token: i for i, token in enumerate(self._tokens) if self._types[i] in types and token}
-        names = sorted(ids, key=len, reverse=True)
-        return (re.compile("|".join(map(re.escape, names))) if names else None), ids
+    def _find(self, *types: int) -> dict[str, int]:
+        return {token: i for i, token in enumerate(self._tokens) if self._types[i] in types and token}
 
     @cached_property
-    def _user_defined(self) -> tuple[re.Pattern[str] | None, dict[str, int]]:
+    def _control(self) -> dict[str, int]:
+        """Tokens that only a template may use, by name. One character alone can't be told from text."""
+        found = self._find(_UNKNOWN, _CONTROL)
+        return {name: token for name, token in found.items() if 1 < len(name) <= MAX_CONTROL_NAME}
+
+    @cached_property
+    def _user_defined(self) -> dict[str, int]:
+        """Tokens that are taken whole wherever they stand, by name."""
         return self._find(_USER_DEFINED)
 
     @cached_property
-    def _specials(self) -> tuple[re.Pattern[str] | None, dict[str, int]]:
-        return self._find(_USER_DEFINED, _CONTROL)
+    def _control_pattern(self) -> re.Pattern[str]:
+        return _any_of(self._control)
 
-    def encode(self, text: str, parse_special: bool = False, add_bos: bool | None = None) -> list[int]:
+    @cached_property
+    def _user_defined_pattern(self) -> re.Pattern[str]:
+        return _any_of(self._user_defined)
+
+    @cached_property
+    def _special_pattern(self) -> re.Pattern[str]:
+        return _any_of([*self._control, *self._user_defined])
+
+    def encode(
+        self, text: str, parse_special: bool = False, add_bos: bool | None = None, drop: str = ""
+    ) -> list[int]:
         """Ids of `text`.
 
         Args:
             parse_special: read control tokens where their names stand in the text. Never for a user's text.
             add_bos: begin with the BOS token; None: as the file asks.
+            drop: a character that is taken out once control tokens have been found (see `muted`).
         """
         ids: list[int] = []
         if (self.add_bos if add_bos is None else add_bos) and self.bos is not None:
             ids.append(self.bos)
-        pattern, specials = self._specials if parse_special else self._user_defined
         at = 0
-        if pattern:
-            for match in pattern.finditer(text):
-                ids += self._plain(text[at : match.start()])
-                ids.append(specials[match.group()])
-                at = match.end()
-        return ids + self._plain(text[at:])
+        for match in (self._special_pattern if parse_special else self._user_defined_pattern).finditer(text):
+            ids += self._plain(text[at : match.start()], drop)
+            name = match.group()
+            ids.append(self._user_defined[name] if name in self._user_defined else self._control[name])
+            at = match.end()
+        return ids + self._plain(text[at:], drop)
 
-    def _plain(self, text: str) -> list[int]:
-        # Lone surrogates (bytes that were no UTF-8) have no encoding; they become replacement characters.
-        text = text.encode("utf-8", "replace").decode("utf-8")
+    def muted(self, text: str, mark: str) -> str:
+        """`text` with `mark` inside every name of a control token, and inside an end that could begin one.
+
+        `encode(.., parse_special=True, drop=mark)` then reads no control token that begins in it.
+
+        Args:
+            mark: one character that stands in no token's name.
+        """
+        cuts = set()
+        at = -1
+        while found := self._control_pattern.search(text, at + 1):
+            at = found.start()
+            cuts.add(at + 1)
+        longest = max(map(len, self._control), default=0)
+        for at in range(max(0, len(text) - longest), len(text)):
+            if any(name.startswith(text[at:]) for name in self._control):
+                cuts.add(at + 1)
+        edges = [0, *sorted(cuts), len(text)]
+        return mark.join(text[begin:end] for begin, end in itertools.pairwise(edges))
+
+    def _plain(self, text: str, drop: str) -> list[int]:
+        # Lone surrogates (bytes that were no UTF-8) have no encoding; they become question marks.
+        text = (text.replace(drop, "") if drop else text).encode("utf-8", "replace").decode("utf-8")
         return list(self._backend.encode(text, add_special_tokens=False).ids) if text else []
 
     # -- tokens to text
@@ -238,11 +300,13 @@ class StreamDecoder:
         return self._utf8.decode(b"", final=True)
 
 
-# C0 and C1 controls, DEL; marks that turn or hide text (bidirectional controls, zero-width characters, BOM,
-# interlinear annotation), lone surrogates.
+# C0 and C1 controls, DEL; marks that turn or hide text: bidirectional controls, zero-width characters and
+# joiners, BOM, soft hyphen, interlinear annotation, invisible tags; lone surrogates.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_LINE_ENDS = re.compile("\r\n|[\u2028\u2029]")
 
 
 def printable(text: str, newlines: bool = True) -> str:
@@ -251,5 +315,5 @@ def printable(text: str, newlines: bool = True) -> str:
     Args:
         newlines: keep line feeds (tabs become spaces); else a line feed becomes a space too.
     """
-    text = _UNSAFE.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
+    text = _UNSAFE.sub("", _LINE_ENDS.sub("\n", text).replace("\t", "    "))
     return text if newlines else text.replace("\n", " ")
