@@ -12,7 +12,7 @@ from strata_tui import _core
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
 from strata_tui.options import DeviceChoice, Placement, Sampling
-from strata_tui.record.events import Events
+from strata_tui.events import Events
 from strata_tui.tokenizer import Tokenizer
 
 __all__ = ["Engine", "Sampling", "Session", "Switches", "balanced_split", "cpu_info"]

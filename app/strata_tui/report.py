@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from strata_tui.record.events import Events, Kind, WindowFate
+from strata_tui.events import Events, Kind, WindowFate
 
 _LATER: dict[str, Any] = {
     "ms_kept_after_fresh": None,

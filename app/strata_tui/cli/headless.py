@@ -15,7 +15,7 @@ from strata_tui.engine import Engine
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.gguf_file import ModelFile, embedded_model_path
 from strata_tui.options import RunOptions
-from strata_tui.record.events import EVENT_DTYPE, Events
+from strata_tui.events import EVENT_DTYPE, Events
 from strata_tui.tokenizer import printable
 
 DRAIN_S = 0.05  # rings hold far more than is recorded in this time

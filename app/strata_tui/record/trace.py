@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strata_tui.record.events import (
+from strata_tui.events import (
     DRAFT_LANE,
     IN_MILLIONTHS,
     Events,
