@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 from strata_tui import Engine, Sampling
-from strata_tui.record.events import Kind, SwitchId
+from strata_tui.events import Kind, SwitchId
 
 FLIPS = 200
 SAMPLING = Sampling(temperature=0.7, top_p=0.95, seed=7)

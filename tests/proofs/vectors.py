@@ -40,7 +40,7 @@ def main(model: str, vectors: str) -> None:
 
 def first_chain(engine: Engine, ids: list[int], expected: list[int]) -> int:
     """How many of the first four drafts, in order, are the oracle's."""
-    from strata_tui.record.events import Kind
+    from strata_tui.events import Kind
 
     engine.tracing = True
     engine.events()

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from strata_tui.record.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Finish, Kind, SwitchId
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Finish, Kind, SwitchId
 
 MS = 1_000_000
 US = 1_000
