@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.analysis.view import View, toggle_text
-from strata_tui.record.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind
 
 from tests.tui.fake_engine import MS, FakeEngine, event
 

@@ -1,9 +1,9 @@
 """An open model for the console's tests: the fake engine, and words for its tokens."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from strata_tui.record.trace import TraceMeta
 from strata_tui.tui.frame import ModelLabel, StageLabel
 from strata_tui.tui.opened import Opened
 from strata_tui.tui.texts import PROMPTS
@@ -54,7 +54,12 @@ def opened(
         "end_tokens": [0],
         "max_tokens": 200,
         "prompts": prompts,
-        "write_trace": lambda path, events: Path(path).write_bytes(events.tobytes()),
+        "trace_meta": lambda: TraceMeta(
+            model="fake.gguf",
+            model_sha256="",
+            arch="qwen35",
+            stages=tuple((s.device, s.first_layer, s.last_layer) for s in engine.stages),
+        ),
     }
     return Opened(**{**fields, **changes})
 

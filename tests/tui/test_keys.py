@@ -1,12 +1,14 @@
 """Every key does what the help says."""
 
 import asyncio
+import gzip
+import json
 import threading
 from pathlib import Path
 
 import pytest
 from strata_tui.analysis.view import toggle_text
-from strata_tui.record.events import Kind
+from strata_tui.events import Kind
 from strata_tui.tui.app import Console
 from strata_tui.tui.help import KEYS, WORDS, Help
 from strata_tui.tui.switches import SwitchBar
@@ -95,7 +97,7 @@ async def test_plus_and_minus_set_the_longest_draft() -> None:
         await seat.press(*["plus"] * 9)
         assert seat.engine.switches.draft_max == 7
         await seat.press(*["minus"] * 9)
-        assert seat.engine.switches.draft_max == 1
+        assert seat.engine.switches.draft_max == 0
 
 
 async def test_brackets_and_r_cap_the_pace() -> None:
@@ -193,7 +195,7 @@ async def test_e_writes_the_trace_and_says_where_and_from_when(
             await asyncio.to_thread(thread.join)
         await seat.play(100)
         (path,) = tmp_path.glob("strata-*.json.gz")
-        assert path.stat().st_size > 32 * 100
+        assert len(json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]) > 100
         assert str(path) in seat.notes and "from the session's start" in seat.notes
 
 

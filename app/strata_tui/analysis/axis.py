@@ -5,7 +5,7 @@ from collections.abc import Callable
 LADDER_NS: tuple[int, ...] = tuple(n * int(10**e) for e in range(4, 12) for n in (1, 2, 5))  # 10 us to 500 s
 SCROLL_NS = 1_000_000_000
 HOLD_NS = 400_000_000
-WINDOWS_ACROSS = 6
+WINDOWS_ACROSS = 4
 
 Trigger = Callable[[int], int | None]
 
@@ -39,19 +39,21 @@ class TimeAxis:
             cell = max(1, self.span_ns // max(1, columns))
             self._left_ns = now_ns // cell * cell - self.span_ns
         elif now_ns >= self._sweep_due_ns:
-            begin = trigger(now_ns - self.span_ns)
-            recent = begin is not None and begin > now_ns - self.span_ns - 2 * SCROLL_NS
-            self._left_ns = begin if begin is not None and recent else now_ns - self.span_ns
+            end = now_ns - self.span_ns // WINDOWS_ACROSS  # what began before has reported back
+            begin = trigger(end - self.span_ns)
+            recent = begin is not None and begin > end - self.span_ns - 2 * SCROLL_NS
+            self._left_ns = begin if begin is not None and recent else end - self.span_ns
             self._sweep_due_ns = now_ns + HOLD_NS
         return self._left_ns, self._left_ns + self.span_ns
 
     def fit(self, ms_per_window: float | None) -> None:
-        """While nobody has zoomed: a few windows across, without jumping between two steps of the ladder."""
+        """While nobody has zoomed: a few windows across, a round length that changes only when it must."""
         if not self.auto or self.frozen or not ms_per_window:
             return
         wanted = WINDOWS_ACROSS * ms_per_window * 1e6
-        if not 0.6 * wanted <= self.span_ns <= 2.5 * wanted:
-            self.span_ns = next((step for step in LADDER_NS if step >= wanted), LADDER_NS[-1])
+        if not 0.7 * wanted <= self.span_ns <= 1.6 * wanted:
+            digit = 10 ** (len(str(int(wanted))) - 1)
+            self.span_ns = min(max(round(wanted / digit) * digit, LADDER_NS[0]), LADDER_NS[-1])
             self._sweep_due_ns = 0
 
     def freeze(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
 from strata_tui.analysis.lane_state import N_STATES, SHARE_COLUMNS, LaneState
 from strata_tui.analysis.spans import SpanArray
 

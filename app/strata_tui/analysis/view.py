@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+
 from strata_tui.analysis.lane_state import LaneState
 from strata_tui.analysis.lanes import (
     Run,
@@ -23,7 +24,7 @@ from strata_tui.analysis.lanes import (
 from strata_tui.analysis.rates import TokenClock
 from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanArray, SpanTrack
 from strata_tui.analysis.windows import WindowArray, WindowLog
-from strata_tui.record.events import (
+from strata_tui.events import (
     DRAFT_LANE,
     EVENT_DTYPE,
     HOST_LANE,

@@ -4,8 +4,9 @@ from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+
 from strata_tui.analysis.spans import Ring
-from strata_tui.record.events import Events, Kind
+from strata_tui.events import Events, Kind
 
 MAX_DRAFTS = 7
 

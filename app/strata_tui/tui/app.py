@@ -8,6 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Label
+
+from strata_tui.switches import MAX_DRAFTS
 from strata_tui.tui.frame import Frame
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
@@ -21,11 +28,6 @@ from strata_tui.tui.text import TextPanel
 from strata_tui.tui.texts import Texts
 from strata_tui.tui.themes import DEFAULTS, THEMES
 from strata_tui.tui.windows import Windows
-from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal
-from textual.screen import Screen
-from textual.widgets import Footer, Input, Label
 
 if TYPE_CHECKING:
     from strata_tui.analysis.axis import TimeAxis
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 RATES = (2, 5, 10, 20, 40, 80, 160, 320)
-MAX_DRAFTS = 7
 
 
 class Console(App[None]):
@@ -45,6 +46,7 @@ class Console(App[None]):
         open_model: opens the model, in a thread of its own after the first paint; it may report what it does.
         glyphs: the set of shapes.
         auto_refresh: False in tests, which call `refresh_view` themselves.
+        notes: lines to say once, when the screen is up.
     """
 
     CSS_PATH = "strata.tcss"
@@ -84,7 +86,11 @@ class Console(App[None]):
     ]
 
     def __init__(
-        self, open_model: Callable[[Progress], Opened], glyphs: Glyphs = COLOUR, auto_refresh: bool = True
+        self,
+        open_model: Callable[[Progress], Opened],
+        glyphs: Glyphs = COLOUR,
+        auto_refresh: bool = True,
+        notes: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
         self.glyphs = glyphs
@@ -96,6 +102,7 @@ class Console(App[None]):
         self.texts: Texts
         self._open_model = open_model
         self._auto_refresh = auto_refresh
+        self._notes = notes
         self._pace = Pace()
         self._last_round = (0.0, 0.0)
         self._threads: list[threading.Thread] = []
@@ -129,6 +136,8 @@ class Console(App[None]):
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
         self.query_one(Problem).clear()
+        for note in self._notes:
+            self._say(note)
         self.call_after_refresh(self._spawn, self._open)
 
     # -- opening and closing
@@ -317,7 +326,7 @@ class Console(App[None]):
         self._switch("draft", sources[(at + 1) % len(sources)])
 
     def action_draft_max(self, by: int) -> None:
-        self._switch("draft_max", min(max(self._switches.draft_max + by, 1), MAX_DRAFTS))
+        self._switch("draft_max", min(max(self._switches.draft_max + by, 0), MAX_DRAFTS))
 
     def action_slower(self) -> None:
         rate = self._switches.rate or float("inf")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from strata_tui.record.events import Events
+    from strata_tui.events import Events
     from strata_tui.tui.opened import Opened
 
 
@@ -16,7 +16,9 @@ def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: in
     Returns:
         A line that says where it is and from when on it tells.
     """
-    opened.write_trace(path, events)
+    from strata_tui.record.trace import write_trace
+
+    write_trace(path, events, opened.trace_meta())
     first = int(events["start_ns"][0]) if let_go and len(events) else begin_ns
     since = (
         f"from the oldest event kept, {(first - begin_ns) / 1e9:.1f} s in"

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
-from strata_tui.tui.glyphs import COLOUR, Glyphs
 from textual.strip import Strip
-from textual.widget import Widget
+
+from strata_tui.tui.glyphs import COLOUR, Glyphs
+from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
-    from rich.style import Style
     from strata_tui.tui.frame import Frame, ModelLabel
 
 
-class Header(Widget):
+class Header(LineWidget):
     """Model, devices and layer ranges at the left, EMULATED and the state of the view at the right."""
 
+    PREFIX = "header"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "header--name",
         "header--dim",
@@ -27,19 +28,19 @@ class Header(Widget):
     def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
         super().__init__(id=id)
         self.glyphs = glyphs
-        self._left: tuple[tuple[str, str], ...] = (("header--name", " strata"), ("header--dim", "  opening"))
+        self._left: tuple[tuple[str, str], ...] = (("name", " strata"), ("dim", "  opening"))
         self._right: tuple[tuple[str, str], ...] = ()
 
     def show(self, frame: Frame) -> None:
         """Draw this frame's state."""
         self._set(
-            (("header--name", f" {frame.model.name}"), ("header--dim", self._about(frame.model))),
+            (("name", f" {frame.model.name}"), ("dim", self._about(frame.model))),
             self._state(frame),
         )
 
     def tell(self, text: str) -> None:
         """Say what is going on before there is a model."""
-        self._set((("header--name", " strata"), ("header--dim", f"  {text}")), ())
+        self._set((("name", " strata"), ("dim", f"  {text}")), ())
 
     def _set(self, left: tuple[tuple[str, str], ...], right: tuple[tuple[str, str], ...]) -> None:
         if (left, right) != (self._left, self._right):
@@ -61,22 +62,21 @@ class Header(Widget):
         )
 
     def _state(self, frame: Frame) -> tuple[tuple[str, str], ...]:
-        emulated = (("header--emulated", " EMULATED "),) if frame.model.emulated else ()
+        emulated = (("emulated", " EMULATED "),) if frame.model.emulated else ()
         text = f"text {frame.n_text}  "
         if frame.behind_ns is not None:
             behind = f"{frame.behind_ns / 1e9:.1f} s behind live"
-            return (*emulated, ("header--paused", f" {self.glyphs.pause} PAUSED {behind} "))
+            return (*emulated, ("paused", f" {self.glyphs.pause} PAUSED {behind} "))
         if frame.state == "stopped":
-            return (*emulated, ("header--dim", text + f"{self.glyphs.stopped} stopped "))
-        return (*emulated, ("header--dim", text), ("header--name", f"{self.glyphs.live} live "))
+            return (*emulated, ("dim", text + f"{self.glyphs.stopped} stopped "))
+        return (*emulated, ("dim", text), ("name", f"{self.glyphs.live} live "))
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         right = self._segments(self._right)
         room = width - sum(s.cell_length for s in right)
-        left = Strip(self._segments(self._left)).adjust_cell_length(max(0, room), self.rich_style)
-        return Strip([*left, *right]).adjust_cell_length(width).apply_style(self.rich_style)
+        left = Strip(self._segments(self._left)).adjust_cell_length(max(0, room))
+        return self.strip([*left, *right])
 
     def _segments(self, parts: tuple[tuple[str, str], ...]) -> list[Segment]:
-        style: dict[str, Style] = {name: self.get_component_rich_style(name) for name, _ in parts}
-        return [Segment(text, style[name]) for name, text in parts]
+        return [Segment(text, self.style(name)) for name, text in parts]

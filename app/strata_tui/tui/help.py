@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rich.text import Text
-from strata_tui.analysis.lane_state import LaneState
-from strata_tui.tui.glyphs import Glyphs
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from strata_tui.analysis.lane_state import LaneState
+from strata_tui.tui.glyphs import Glyphs
 
 KEYS = (
     ("space", "freeze or release the view; recording and the text go on"),

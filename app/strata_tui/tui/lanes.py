@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.tui.columns import label_width
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from textual.geometry import Region
-from textual.strip import Strip
-from textual.widget import Widget
+from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
     from strata_tui.analysis.view import Lane, Picture
@@ -37,9 +38,10 @@ LEGEND = (
 )
 
 
-class Lanes(Widget):
+class Lanes(LineWidget):
     """Draws a `Picture`: runs of like cells are one segment each, only changed rows are drawn anew."""
 
+    PREFIX = "lanes"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"lanes--{state.name.lower().replace('_', '-')}" for state in LaneState
     } | {
@@ -54,7 +56,6 @@ class Lanes(Widget):
         super().__init__(id=id)
         self.glyphs = glyphs
         self._frame: Frame | None = None
-        self._styles: dict[str, Style] = {}
 
     # -- geometry
 
@@ -118,22 +119,12 @@ class Lanes(Widget):
                 self.refresh(Region(0, y, width, height))
             y += height
 
-    def notify_style_update(self) -> None:
-        self._styles.clear()
-        super().notify_style_update()
-
-    def _style(self, name: str) -> Style:
-        if name not in self._styles:
-            self._styles[name] = self.get_component_rich_style(f"lanes--{name}")
-        return self._styles[name]
-
     def _state_style(self, state: LaneState) -> Style:
-        return self._style(state.name.lower().replace("_", "-"))
+        return self.style(state.name.lower().replace("_", "-"))
 
     # -- drawing
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
         if self._frame is None or _is_blank(self._frame.picture):
             return self._empty(y)
         picture = self._frame.picture
@@ -146,12 +137,12 @@ class Lanes(Widget):
             segments = self._legend()
         else:
             segments = []
-        return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
+        return self.strip(segments)
 
     def _empty(self, y: int) -> Strip:
         text = "waiting for the first window" if y == 1 else ""
-        line = Segment(f"{'':{self.label_width}}{text}", self._style("dim"))
-        return Strip([line]).adjust_cell_length(self.size.width).apply_style(self.rich_style)
+        line = Segment(f"{'':{self.label_width}}{text}", self.style("dim"))
+        return self.strip([line])
 
     def _ruler(self, frame: Frame) -> list[Segment]:
         from strata_tui.analysis.axis import duration, tick_step
@@ -169,18 +160,18 @@ class Lanes(Widget):
             ruler.put(at * columns // span, self.glyphs.tick, f"+{duration(at)}" if at else "0", "dim")
         head = f"{start:6.1f} s" if self.is_narrow else f" at {start:9.3f} s"
         heads = "".join(f"{name:>5}" for name, _ in self.share_columns)
-        cells = [Segment(text, self._style(kind)) for text, kind in ruler.parts()]
-        dim = self._style("dim")
+        cells = [Segment(text, self.style(kind)) for text, kind in ruler.parts()]
+        dim = self.style("dim")
         return [_fitted(head, self.label_width, dim), *cells, Segment(" " + heads, dim)]
 
     def _lane(self, model: ModelLabel, picture: Picture, lane: Lane, row: int) -> list[Segment]:
         height = self.lane_height(lane.stage)
         cells = Strip([segment for run in lane.runs for segment in self._run(run, lane.stage, row, height)])
         for column, mark in picture.marks:
-            flag = Strip([Segment(self.glyphs.mark, self._style(mark.kind))])
+            flag = Strip([Segment(self.glyphs.mark, self.style(mark.kind))])
             cells = Strip.join([cells.crop(0, column), flag, cells.crop(column + 1, picture.columns)])
         if picture.columns != self.columns:  # the screen has just been resized
-            cells = cells.adjust_cell_length(self.columns, self.rich_style)
+            cells = cells.adjust_cell_length(self.columns)
         return [*self._label(model, lane.stage, row), *cells, Segment(" "), *self._shares(lane, row, height)]
 
     def _run(self, run: object, stage: int, row: int, height: int) -> list[Segment]:
@@ -196,7 +187,7 @@ class Lanes(Widget):
 
     def _label(self, model: ModelLabel, stage: int, row: int) -> list[Segment]:
         width = self.label_width
-        label, dim = self._style("label"), self._style("dim")
+        label, dim = self.style("label"), self.style("dim")
         if stage >= DRAFT_LANE:
             return [_fitted(" draft" if stage == DRAFT_LANE else " host", width, label)]
         about = model.stages[stage]
@@ -213,7 +204,7 @@ class Lanes(Widget):
         segments = []
         for _, parts in self.share_columns:
             share = sum(lane.shares[i] for i in parts)
-            segments.append(Segment(f"{share:>5}", self._style("label" if share else "dim")))
+            segments.append(Segment(f"{share:>5}", self.style("label" if share else "dim")))
         return segments
 
     def _legend(self) -> list[Segment]:
@@ -226,11 +217,11 @@ class Lanes(Widget):
             if len(name) + 4 > room:
                 break
             segments.append(Segment(self.glyphs.lane(state, 0, 1), self._state_style(state)))
-            segments.append(Segment(f" {name}  ", self._style("dim")))
+            segments.append(Segment(f" {name}  ", self.style("dim")))
             room -= len(name) + 4
         return [
             *segments,
-            Segment(f"{' ' * room} {'% of the time shown':>{self.shares_width}}", self._style("dim")),
+            Segment(f"{' ' * room} {'% of the time shown':>{self.shares_width}}", self.style("dim")),
         ]
 
 

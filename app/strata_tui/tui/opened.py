@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from strata_tui.record.trace import TraceMeta
     from strata_tui.tui.frame import ModelLabel
 
 
@@ -31,7 +32,7 @@ class Opened:
         end_tokens: tokens that end a text.
         max_tokens: of one text; 0 = up to the context.
         prompts: the prompts to go through, over and over.
-        write_trace: exports events; see `record.trace`.
+        trace_meta: what stands in a trace beside the events.
     """
 
     engine: Any
@@ -42,4 +43,4 @@ class Opened:
     end_tokens: list[int]
     max_tokens: int
     prompts: tuple[str, ...]
-    write_trace: Callable[..., Any]
+    trace_meta: Callable[[], TraceMeta]

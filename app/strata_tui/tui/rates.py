@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
-from strata_tui.tui.glyphs import COLOUR, Glyphs
 from textual.strip import Strip
-from textual.widget import Widget
+
+from strata_tui.tui.glyphs import COLOUR, Glyphs
+from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
     from strata_tui.analysis.view import Rates
@@ -17,9 +18,10 @@ Line = tuple[Part, ...]
 REFRESH_NS = 250_000_000
 
 
-class RatesPanel(Widget):
+class RatesPanel(LineWidget):
     """Numbers of fixed width that change four times a second: they are for reading."""
 
+    PREFIX = "rates"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "rates--figure",
         "rates--value",
@@ -53,11 +55,9 @@ class RatesPanel(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
         line = self._lines[y] if y < len(self._lines) else ()
-        styles = {name: self.get_component_rich_style(f"rates--{name}") for name, _ in line}
-        segments = [Segment(text, styles[name]) for name, text in line]
-        return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
+        segments = [Segment(text, self.style(name)) for name, text in line]
+        return self.strip(segments)
 
 
 def number(value: float | None, width: int = 6) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.segment import Segment
 from textual.strip import Strip
-from textual.widget import Widget
+
+from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
     from strata_tui.tui.frame import Frame
@@ -47,9 +48,10 @@ def shown(name: str, value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else f"{value}"
 
 
-class SwitchBar(Widget):
+class SwitchBar(LineWidget):
     """One line, or two on a narrow screen; a value that is asked for and not in force yet stands out."""
 
+    PREFIX = "switches"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "switches--name",
         "switches--value",
@@ -82,18 +84,15 @@ class SwitchBar(Widget):
             lines[-1] += item
             used += length
         segments = lines[y] if y < len(lines) else []
-        return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
+        return self.strip(segments)
 
     def _item(self, switch: Switch) -> list[Segment]:
-        def style(name: str) -> Any:
-            return self.get_component_rich_style(f"switches--{name}")
-
         waiting = switch.asked != switch.in_force
         value = f"{switch.asked} ({switch.in_force} in force)" if waiting else switch.asked
         if not switch.available:
-            return [Segment(f" {switch.name}={value} {switch.key} ", style("off"))]
+            return [Segment(f" {switch.name}={value} {switch.key} ", self.style("off"))]
         return [
-            Segment(f" {switch.name}=", style("name")),
-            Segment(value, style("waiting" if waiting else "value")),
-            Segment(f" {switch.key} ", style("key")),
+            Segment(f" {switch.name}=", self.style("name")),
+            Segment(value, self.style("waiting" if waiting else "value")),
+            Segment(f" {switch.key} ", self.style("key")),
         ]

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
-from strata_tui.tui.wrap import Wrapped
 from textual import events
 from textual.strip import Strip
-from textual.widget import Widget
+
+from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.wrap import Wrapped
 
 MEASURE = 110  # longer lines are hard to read
 
 
-class TextPanel(Widget):
+class TextPanel(LineWidget):
     """Prompts dim, generated text normal, remarks of the console in a third voice.
 
     What comes in has been through `tokenizer.printable`: no control characters but newline. The panel follows
     the end unless it is scrolled back or held.
     """
 
+    PREFIX = "text"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"text--prompt", "text--text", "text--note", "text--dim"}
 
     def __init__(self, id: str | None = None) -> None:
@@ -80,12 +82,11 @@ class TextPanel(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
         lines = self._wrapped.lines
         at = self._first() + y
         line = lines[at] if at < len(lines) else []
         segments = [Segment(" ")]
         if not any(lines) and y == 0:
-            segments.append(Segment("the text comes here", self.get_component_rich_style("text--dim")))
-        segments += [Segment(text, self.get_component_rich_style(f"text--{style}")) for text, style in line]
-        return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
+            segments.append(Segment("the text comes here", self.style("dim")))
+        segments += [Segment(text, self.style(style)) for text, style in line]
+        return self.strip(segments)

@@ -24,6 +24,16 @@ PROMPTS = (
 )
 """Openings in which the embedded model is at its best: prose and code, as it was trained on."""
 
+CHAT_PROMPTS = (
+    "Tell me a short story about a lighthouse keeper.",
+    "Write a Python function that returns the median of a list, and explain it.",
+    "What are three good things to do on a rainy day?",
+    "Explain in a few sentences why the sky is blue.",
+    "Write a polite letter that asks a neighbour to be quieter at night.",
+    "List five animals and say where each of them lives.",
+)
+"""For models with a chat template."""
+
 
 class Texts:
     """Writes one text after another on one session at a time, until told to stop.

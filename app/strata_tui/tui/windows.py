@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from textual.strip import Strip
+
 from strata_tui.tui.columns import label_width
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from textual.strip import Strip
-from textual.widget import Widget
+from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
     from rich.style import Style
+
     from strata_tui.tui.frame import Frame
 
 
-class Windows(Widget):
+class Windows(LineWidget):
     """A window a group: its fate, a square a draft, filled where accepted; below, the tokens it gave."""
 
+    PREFIX = "windows"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "windows--label",
         "windows--dim",
@@ -48,9 +51,7 @@ class Windows(Widget):
         return max(0, (self.size.width - label_width(self)) // (self._drafts + 2))
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        style = self.get_component_rich_style
-        label, dim = style("windows--label"), style("windows--dim")
+        label, dim = self.style("label"), self.style("dim")
         if y == 0:
             head = Segment(f" {'windows':<{label_width(self) - 1}}", label)
             body = [s for group in self._shown() for s in self._squares(group)]
@@ -59,25 +60,24 @@ class Windows(Widget):
         else:
             head = Segment(f" {'tokens':<{label_width(self) - 1}}", dim)
             body = [self._tokens(group, dim) for group in self._shown()]
-        return Strip([head, *body]).adjust_cell_length(width).apply_style(self.rich_style)
+        return self.strip([head, *body])
 
     def _shown(self) -> list[tuple[int, int, int, int]]:
         return self._groups[-self.n_groups :] if self.n_groups else []
 
     def _squares(self, group: tuple[int, int, int, int]) -> list[Segment]:
         drafted, accepted, fate, _ = group
-        style = self.get_component_rich_style
-        dim = style("windows--dim")
+        dim = self.style("dim")
         hit = max(accepted, 0)
         whole = accepted == drafted and drafted > 0
         pending = accepted < 0
-        mark: Style = style("windows--whole") if whole else dim
+        mark: Style = self.style("whole") if whole else dim
         return [
             Segment(
                 self.glyphs.fates[16] if pending and fate < 3 else self.glyphs.fates.get(fate, "?"), mark
             ),
-            Segment(self.glyphs.accepted * hit, style("windows--whole" if whole else "windows--accepted")),
-            Segment(self.glyphs.rejected * (drafted - hit), dim if pending else style("windows--rejected")),
+            Segment(self.glyphs.accepted * hit, self.style("whole" if whole else "accepted")),
+            Segment(self.glyphs.rejected * (drafted - hit), dim if pending else self.style("rejected")),
             Segment(" " * (self._drafts - drafted + 1)),
         ]
 

@@ -1,0 +1,75 @@
+"""From the options of a run to an open model, with prompts for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from strata_tui.tui.frame import ModelLabel, StageLabel
+from strata_tui.tui.opened import Opened
+from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
+
+if TYPE_CHECKING:
+    from strata_tui.engine import Engine
+    from strata_tui.options import RunOptions, Sampling
+
+
+def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
+    """Open what the options name; everything heavy is imported here, behind the first paint.
+
+    Raises:
+        BadInput: a file or a placement that can't be used.
+    """
+    progress("loading the engine")
+    from strata_tui.engine import Engine
+    from strata_tui.gguf_file import ModelFile, embedded_model_path
+
+    path = options.model or embedded_model_path()
+    progress(f"reading {path.name}")
+    model = ModelFile(path)
+    progress(f"placing {model.file_name} on its stages")
+    engine = Engine(model, options.placement)
+    try:
+        engine.set_switches(options.switches)
+        progress("reading the vocabulary")
+        return _opened(engine, options)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _opened(engine: Engine, options: RunOptions) -> Opened:
+    from strata_tui.record.trace import trace_meta
+    from strata_tui.tokenizer import printable
+
+    chat = engine.model.has_template if options.chat is None else options.chat
+    prompts = CHAT_PROMPTS if chat else PROMPTS
+    if options.prompt is not None:
+        prompts = (options.prompt, *prompts)
+    engine.tokens_of(prompts[0], chat)  # a template that fails is said now
+    label = ModelLabel(
+        name=printable(engine.model.name, newlines=False),
+        arch=printable(engine.model.architecture, newlines=False),
+        n_layers=engine.n_layers,
+        context=engine.context,
+        stages=tuple(StageLabel(s.index, s.device, s.first_layer, s.last_layer) for s in engine.stages),
+        has_draft_layer=engine.has_draft_layer,
+        emulated=engine.emulated,
+    )
+    return Opened(
+        engine=engine,
+        label=label,
+        encode=lambda prompt: engine.tokens_of(prompt, chat),
+        decoder=engine.tokenizer.decoder,
+        sampling=lambda request: _sampling(options.sampling, request),
+        end_tokens=[] if options.ignore_eos else engine.end_tokens,
+        max_tokens=options.max_tokens,
+        prompts=prompts,
+        trace_meta=lambda: trace_meta(engine),
+    )
+
+
+def _sampling(asked: Sampling, request: int) -> Sampling:
+    """A new seed for every text, so that a prompt that comes round again goes another way."""
+    return replace(asked, seed=(asked.seed + request) % (1 << 64))
