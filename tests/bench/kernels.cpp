@@ -1,14 +1,14 @@
-/// strata_bench [INSTRUCTION SET [TYPE]]: how fast one thread multiplies. For each weight type, for a matrix larger than
-/// any cache and one of about 1 MiB: GB/s of weights for one row beside plain reading of as many bytes, the time of 2,
-/// 4 and 8 rows as multiples of one row's, and 10^9 multiply-adds a second for 256 rows. Each arm takes its turn in
-/// every round; the medians are shown.
+/// strata_bench [INSTRUCTION SET [TYPE]]: how fast one thread multiplies. For each weight type, for a matrix
+/// larger than any cache and one of about 1 MiB: GB/s of weights for one row beside plain reading of as many
+/// bytes, the time of 2, 4 and 8 rows as multiples of one row's, and 10^9 multiply-adds a second for 256
+/// rows. Each arm takes its turn in every round; the medians are shown.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 
-#include "base/aligned.h"
 #include "../native/kernels_random.h"
+#include "base/aligned.h"
 
 using namespace strata;
 using namespace strata::test;
@@ -43,15 +43,21 @@ void measure(const cpu::Kernels& k, Type type, size_t target_bytes, bool many_ro
     for (int round = 0; round < 9; ++round)
         for (size_t arm = 0; arm < arms.size(); ++arm)
             times[arm].push_back(seconds_of([&] {
-                for (int i = 0; i < (arms[arm] > 8 ? 1 : repeats); ++i)
-                    if (arms[arm] == 0) sink = sink + k.read_all(weights.data(), bytes / 64 * 64);
-                    else k.matmul(w, x.row(0), x.stride, arms[arm], 0, n_out, y.data(), n_out);
-            }) / (arms[arm] > 8 ? 1 : repeats));
+                                     for (int i = 0; i < (arms[arm] > 8 ? 1 : repeats); ++i)
+                                         if (arms[arm] == 0)
+                                             sink = sink + k.read_all(weights.data(), bytes / 64 * 64);
+                                         else
+                                             k.matmul(w, x.row(0), x.stride, arms[arm], 0, n_out, y.data(),
+                                                      n_out);
+                                 }) /
+                                 (arms[arm] > 8 ? 1 : repeats));
     std::vector<double> median;
-    for (auto& t : times) std::nth_element(t.begin(), t.begin() + t.size() / 2, t.end()), median.push_back(t[t.size() / 2]);
-    std::printf("%-5s %6.1f MiB  read %5.1f  one row %5.1f GB/s (%3.0f %%)  2: %.2f  4: %.2f  8: %.2f", info.name,
-                static_cast<double>(bytes) / (1 << 20), bytes / median[0] / 1e9, bytes / median[1] / 1e9,
-                100 * median[0] / median[1], median[2] / median[1], median[3] / median[1], median[4] / median[1]);
+    for (auto& t : times)
+        std::nth_element(t.begin(), t.begin() + t.size() / 2, t.end()), median.push_back(t[t.size() / 2]);
+    std::printf("%-5s %6.1f MiB  read %5.1f  one row %5.1f GB/s (%3.0f %%)  2: %.2f  4: %.2f  8: %.2f",
+                info.name, static_cast<double>(bytes) / (1 << 20), bytes / median[0] / 1e9,
+                bytes / median[1] / 1e9, 100 * median[0] / median[1], median[2] / median[1],
+                median[3] / median[1], median[4] / median[1]);
     if (many_rows) std::printf("  %d rows %6.1f G/s", most, 1e-9 * n_in * n_out * most / median[5]);
     std::printf("\n");
 }

@@ -79,7 +79,8 @@ TEST(attention_is_softmax_over_the_visible_cells) {
                 for (double& weight : p) total += weight = std::exp(weight - largest);
                 for (int d = 0; d < c.v_dim; ++d) {
                     double expected = 0;
-                    for (size_t cell = 0; cell < p.size(); ++cell) expected += p[cell] / total * in.v[cell * c.v_dim + d];
+                    for (size_t cell = 0; cell < p.size(); ++cell)
+                        expected += p[cell] / total * in.v[cell * c.v_dim + d];
                     CHECK_NEAR(out[i * c.v_dim + d], expected, 1e-5);
                 }
             }
@@ -106,7 +107,8 @@ TEST(attention_never_takes_what_lies_past_a_querys_cells) {
             const Queries c{32, 32, type, {70, 75}}, clean{32, 32, type, {70}};
             Inputs in(*kernels, c, 75);
             const auto before = attend(*kernels, clean, in, 0, 1);
-            for (size_t i = 70 * 32; i < 75 * 32; ++i) in.k[i] = in.v[i] = NAN, in.k16[i] = in.v16[i] = 0x7e00;
+            for (size_t i = 70 * 32; i < 75 * 32; ++i)
+                in.k[i] = in.v[i] = NAN, in.k16[i] = in.v16[i] = 0x7e00;
             const auto after = attend(*kernels, c, in, 0, 2);
             CHECK(std::memcmp(before.data(), after.data(), before.size() * sizeof(float)) == 0);
             CHECK(std::isnan(after[32]));

@@ -86,7 +86,8 @@ TEST(convolution_covers_its_channels_alone) {
                 k->conv_silu(u, w.data(), taps, channels, begin, end, out.data());
                 for (int c = 0; c < channels; ++c) {
                     double total = 0;
-                    for (int j = 0; j < taps; ++j) total += static_cast<double>(w[j * channels + c]) * u[j][c];
+                    for (int j = 0; j < taps; ++j)
+                        total += static_cast<double>(w[j * channels + c]) * u[j][c];
                     CHECK_NEAR(out[c], c >= begin && c < end ? silu(total) : 7, 1e-5);
                 }
             }
@@ -133,10 +134,11 @@ TEST(exponentials_and_their_sum) {
 }
 
 TEST(float16_rounds_to_nearest_even) {
-    const float x[] = {0,        -0.0f,     1,       -2.5f,   65504,   65519.99f, 65520,  1e6f, -INF,
-                       0x1p-24f, 0x1p-25f, 0x1.8p-24f, 0x1.8p-25f, 0x1p-14f, 1 + 0x1p-11f, 1 + 0x3p-11f, 0x1.ffcp-15f, NAN};
-    const uint16_t expected[] = {0,      0x8000, 0x3c00, 0xc100, 0x7bff, 0x7bff, 0x7c00, 0x7c00, 0xfc00,
-                                 1,      0,      2,      1,      0x0400, 0x3c00, 0x3c02, 0x0400, 0x7e00};
+    const float x[] = {
+        0,        -0.0f,    1,          -2.5f,      65504,    65519.99f,    65520,        1e6f,         -INF,
+        0x1p-24f, 0x1p-25f, 0x1.8p-24f, 0x1.8p-25f, 0x1p-14f, 1 + 0x1p-11f, 1 + 0x3p-11f, 0x1.ffcp-15f, NAN};
+    const uint16_t expected[] = {0, 0x8000, 0x3c00, 0xc100, 0x7bff, 0x7bff, 0x7c00, 0x7c00, 0xfc00,
+                                 1, 0,      2,      1,      0x0400, 0x3c00, 0x3c02, 0x0400, 0x7e00};
     // 0x1.ffcp-15 lies between 0x3ff and 0x400 subnormal steps, on the tie; even wins.
     for (const Kernels* k : cpu::kernels_here()) {
         uint16_t y[18];
@@ -146,8 +148,10 @@ TEST(float16_rounds_to_nearest_even) {
             const float value = cpu::blocks::from_f16(static_cast<uint16_t>(h));
             uint16_t back;
             k->store_f16(&value, 1, &back);
-            if (std::isnan(value)) CHECK((back & 0x7e00) == 0x7e00);
-            else CHECK_EQ(back, h);
+            if (std::isnan(value))
+                CHECK((back & 0x7e00) == 0x7e00);
+            else
+                CHECK_EQ(back, h);
         }
     }
 }

@@ -17,7 +17,9 @@ void append(Bytes& to, const void* data, size_t bytes) {
     const auto* p = static_cast<const uint8_t*>(data);
     to.insert(to.end(), p, p + bytes);
 }
-void append(Bytes& to, const std::vector<float>& floats) { append(to, floats.data(), floats.size() * sizeof(float)); }
+void append(Bytes& to, const std::vector<float>& floats) {
+    append(to, floats.data(), floats.size() * sizeof(float));
+}
 
 /// Everything that a kernel table computes from some inputs, as bytes.
 Bytes everything(const Kernels& k) {
@@ -40,14 +42,16 @@ Bytes everything(const Kernels& k) {
         }
     }
     for (int n : {1, 7, 16, 31, 64, 67, 250}) {
-        const auto x = random_floats(n, 23, 30), w = random_floats(n, 24), cos = random_floats(n, 25), sin = random_floats(n, 26);
+        const auto x = random_floats(n, 23, 30), w = random_floats(n, 24), cos = random_floats(n, 25),
+                   sin = random_floats(n, 26);
         std::vector<float> y(n);
         k.rms_norm(x.data(), w.data(), n, 1e-6f, y.data()), append(out, y);
         k.l2_norm(x.data(), n, 1e-6f, 0.25f, y.data()), append(out, y);
         k.silu_mul(x.data(), w.data(), y.data(), n), append(out, y);
         k.sigmoid_mul(x.data(), w.data(), y.data(), n), append(out, y);
         y = x, k.add(y.data(), w.data(), n), append(out, y);
-        for (bool adjacent : {false, true}) y = x, k.rope(y.data(), n / 2 * 2, adjacent, cos.data(), sin.data()), append(out, y);
+        for (bool adjacent : {false, true})
+            y = x, k.rope(y.data(), n / 2 * 2, adjacent, cos.data(), sin.data()), append(out, y);
         const float* taps[] = {x.data(), w.data(), cos.data(), sin.data()};
         const auto kernel = random_floats(4 * n, 27);
         k.conv_silu(taps, kernel.data(), 4, n, n / 3, n, y.data()), append(out, y);
@@ -66,15 +70,21 @@ Bytes everything(const Kernels& k) {
             k.store_f16(kv.data(), static_cast<int>(kv.size()), halves.data());
             std::vector<float> y(queries * dim), scratch(cpu::attention_scratch(queries, dim, dim));
             cpu::Attention a;
-            a.q = q.data(), a.q_stride = dim, a.n_visible = n_visible, a.n_queries = queries, a.kv_type = kv_type;
-            if (kv_type == cpu::KvType::F32) a.k = kv.data(), a.v = kv.data() + cells * dim;
-            else a.k = halves.data(), a.v = halves.data() + cells * dim;
-            a.head_dim = a.v_dim = dim, a.scale = 0.3f, a.out = y.data(), a.out_stride = dim, a.scratch = scratch.data();
+            a.q = q.data(), a.q_stride = dim, a.n_visible = n_visible, a.n_queries = queries,
+            a.kv_type = kv_type;
+            if (kv_type == cpu::KvType::F32)
+                a.k = kv.data(), a.v = kv.data() + cells * dim;
+            else
+                a.k = halves.data(), a.v = halves.data() + cells * dim;
+            a.head_dim = a.v_dim = dim, a.scale = 0.3f, a.out = y.data(), a.out_stride = dim,
+            a.scratch = scratch.data();
             k.attention(a), append(out, y);
 
-            const auto s = random_floats(dim * (dim + 3), 30), key = random_floats(dim, 31), v = random_floats(dim + 3, 32);
+            const auto s = random_floats(dim * (dim + 3), 30), key = random_floats(dim, 31),
+                       v = random_floats(dim + 3, 32);
             std::vector<float> s_out(s.size()), o(dim + 3);
-            k.delta_step({s.data(), s_out.data(), q.data(), key.data(), v.data(), 0.9f, 0.4f, o.data(), dim, dim + 3});
+            k.delta_step(
+                {s.data(), s_out.data(), q.data(), key.data(), v.data(), 0.9f, 0.4f, o.data(), dim, dim + 3});
             append(out, s_out), append(out, o);
         }
     return out;
@@ -91,7 +101,8 @@ TEST(instruction_sets_of_the_same_numerics_give_equal_bits) {
                 CHECK(everything(*a) == everything(*b));
                 ++compared;
             }
-    if (!compared) std::printf("SKIPPED instruction_sets_of_the_same_numerics_give_equal_bits: no two of them here\n");
+    if (!compared)
+        std::printf("SKIPPED instruction_sets_of_the_same_numerics_give_equal_bits: no two of them here\n");
 }
 
 TEST(instruction_sets_are_chosen_by_name) {

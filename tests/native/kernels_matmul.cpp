@@ -47,7 +47,8 @@ TEST(matmul_rows_do_not_depend_on_their_neighbours) {
                 for (int rows : {2, 3, 4, 5, 6, 7, 8, 9, 17, most})
                     for (int first : {0, most - rows}) {
                         const auto y = product(*k, w.weight, x, first, rows);
-                        CHECK(same_bits(y.data(), alone.data() + static_cast<size_t>(first) * shape.n_out, y.size()));
+                        CHECK(same_bits(y.data(), alone.data() + static_cast<size_t>(first) * shape.n_out,
+                                        y.size()));
                     }
             }
 }
@@ -75,7 +76,8 @@ TEST(matmul_does_not_depend_on_the_weights_alignment) {
         for (Type type : ALL_TYPES) {
             const Shape shape = shapes(type).back();
             const RandomRows x(*k, type, shape.n_in, 3, 6);
-            const RandomWeights aligned(type, shape.n_in, shape.n_out, 5), odd(type, shape.n_in, shape.n_out, 5, 3);
+            const RandomWeights aligned(type, shape.n_in, shape.n_out, 5),
+                odd(type, shape.n_in, shape.n_out, 5, 3);
             const auto a = product(*k, aligned.weight, x, 0, 3), b = product(*k, odd.weight, x, 0, 3);
             CHECK(same_bits(a.data(), b.data(), a.size()));
         }
@@ -97,11 +99,14 @@ TEST(matmul_is_the_product_of_the_dequantized_weights_and_activations) {
                             const double value = values[static_cast<size_t>(o) * shape.n_in + i];
                             exact += value * x.floats[static_cast<size_t>(r) * shape.n_in + i];
                             squares += value * value;
-                            largest = std::max<double>(largest, std::abs(x.floats[static_cast<size_t>(r) * shape.n_in + i]));
+                            largest = std::max<double>(
+                                largest, std::abs(x.floats[static_cast<size_t>(r) * shape.n_in + i]));
                         }
-                        // Rounding x to int8 errs by at most half a step, evenly: six deviations of the sum of that.
+                        // Rounding x to int8 errs by at most half a step, evenly: six deviations of the sum
+                        // of that.
                         const double step = type_info(type).block_size == 1 ? 1e-6 : largest / 127;
-                        CHECK_NEAR(y[static_cast<size_t>(r) * shape.n_out + o], exact, 6 * std::sqrt(squares / 12) * step + 1e-6);
+                        CHECK_NEAR(y[static_cast<size_t>(r) * shape.n_out + o], exact,
+                                   6 * std::sqrt(squares / 12) * step + 1e-6);
                     }
             }
 }

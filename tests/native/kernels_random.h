@@ -25,10 +25,19 @@ inline std::vector<float> random_floats(size_t n, uint32_t seed, float scale = 1
 /// Where a block's float16 scales stand.
 inline std::vector<int> scale_offsets(Type type) {
     switch (type) {
-        case Type::Q4_0: case Type::Q5_0: case Type::Q8_0: return {0};
-        case Type::Q4_1: case Type::Q5_1: case Type::Q4_K: case Type::Q5_K: return {0, 2};
-        case Type::Q6_K: return {208};
-        default: return {};
+        case Type::Q4_0:
+        case Type::Q5_0:
+        case Type::Q8_0:
+            return {0};
+        case Type::Q4_1:
+        case Type::Q5_1:
+        case Type::Q4_K:
+        case Type::Q5_K:
+            return {0, 2};
+        case Type::Q6_K:
+            return {208};
+        default:
+            return {};
     }
 }
 
@@ -47,9 +56,12 @@ struct RandomWeights {
         for (size_t i = 0; info.block_size == 1 && i < floats.size(); ++i) {
             uint32_t word;
             std::memcpy(&word, &floats[i], 4);
-            const uint16_t half = type == Type::F16 ? cpu::blocks::to_f16(floats[i]) : static_cast<uint16_t>(word >> 16);
-            if (type == Type::F32) std::memcpy(data + 4 * i, &word, 4);
-            else std::memcpy(data + 2 * i, &half, 2);
+            const uint16_t half =
+                type == Type::F16 ? cpu::blocks::to_f16(floats[i]) : static_cast<uint16_t>(word >> 16);
+            if (type == Type::F32)
+                std::memcpy(data + 4 * i, &word, 4);
+            else
+                std::memcpy(data + 2 * i, &half, 2);
         }
         std::uniform_real_distribution<float> size(0.25f, 1.0f);
         for (int at : scale_offsets(type))
@@ -71,7 +83,8 @@ struct RandomRows {
           floats(random_floats(static_cast<size_t>(n_in) * rows, seed)),
           data(stride * rows) {
         for (int r = 0; r < rows; ++r)
-            k.quantize(cpu::act_format(weights), floats.data() + static_cast<size_t>(r) * n_in, n_in, data.data() + r * stride);
+            k.quantize(cpu::act_format(weights), floats.data() + static_cast<size_t>(r) * n_in, n_in,
+                       data.data() + r * stride);
     }
     const uint8_t* row(int r) const { return data.data() + r * stride; }
 };

@@ -3,16 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Rows of activations as quantize writes them and matmul reads them; each part starts on 64 bytes.
-///   Q8_32   d[blocks]  sums[blocks]       whole_sums[blocks]  q[32 * blocks]   value i = d * q_i; whole_sums: of a block's
-///                                                                              q, int32; sums: d times that, float32
-///   Q8_256  d[blocks]  sums[16 * blocks]  q[256 * blocks]                      sums: of 16 neighbouring q each, int16
-/// d = max|x| / 127, float32; q = x * (127 / max|x|) to nearest, in -127 .. 127.
-/// Q8_32 goes by groups of 16 blocks, the last one filled up with zeros. Within a group the q are interleaved: four
-/// neighbouring values make a quad, and quad j of block b stands at 64 j + 4 b. So one register holds quad j of 16 blocks
-/// (or of 8), products add up without a shuffle, and lane b of the sum is block b.
-/// Q8_256 interleaves the quads of a block's eight groups of 32: quad j of group g stands at place_256(8 g + j), so that
-/// registers of 32 bytes hold quads of the groups 0, 2, 4, 6 or 1, 3, 5, 7: quad j in the low half, j + 4 in the high one.
+/// Rows of activations as quantize writes them and matmul reads them, each part starting on 64 bytes; value i
+/// = d * q_i.
+///   Q8_32   d[blocks]  sums[blocks]       whole_sums[blocks]  q[32 * blocks]
+///   Q8_256  d[blocks]  sums[16 * blocks]  q[256 * blocks]
+/// d = max|x| / 127, float32; q = x * (127 / max|x|) to nearest, in -127 .. 127. Q8_32: whole_sums are a
+/// block's sums of q, int32, and sums d times that, float32. Q8_256: sums are those of 16 neighbouring q
+/// each, int16.
+///
+/// Four neighbouring values make a quad; quads are interleaved. Q8_32 goes by groups of 16 blocks, the last
+/// one filled up with zeros: quad j of block b stands at 64 j + 4 b of its group. So one register holds quad
+/// j of 16 blocks (or of 8), products add up without a shuffle, and lane b of the sum is block b. Q8_256
+/// interleaves the quads of a block's eight groups of 32: quad j of group g stands at place_256(8 g + j), so
+/// that registers of 32 bytes hold quads of the groups 0, 2, 4, 6 or 1, 3, 5, 7, quad j in the low half and j
+/// + 4 in the high one.
 namespace strata::cpu {
 
 constexpr size_t align64(size_t bytes) { return (bytes + 63) & ~size_t{63}; }

@@ -1,17 +1,19 @@
-/// softmax(scale * q k^T) v over the cells of one kv head, for some queries, each with its own number of visible cells.
+/// softmax(scale * q k^T) v over the cells of one kv head, for some queries, each with its own number of
+/// visible cells.
 ///
-/// Cells are taken in blocks of ATTENTION_BLOCK from position 0; after each block a query holds the running maximum m,
-/// the sum l of exp(score - m) and out = sum of exp(score - m) * v (online softmax: a larger m scales l and out down).
-/// Within a block, eight cells at a time are widened to float32 once and used by every query.
-/// Order: q k^T element i to partial sum i % 16, then the tree; l: cell c of the block to partial sum c % 16, the tree,
-/// then added to the running l; out: cells ascending, one fused multiply-add each. Nothing depends on other queries.
+/// Cells are taken in blocks of ATTENTION_BLOCK from position 0; after each block a query holds the running
+/// maximum m, the sum l of exp(score - m) and out = sum of exp(score - m) * v (online softmax: a larger m
+/// scales l and out down). Within a block, eight cells at a time are widened to float32 once and used by
+/// every query. Order: q k^T element i to partial sum i % 16, then the tree; l: cell c of the block to
+/// partial sum c % 16, the tree, then added to the running l; out: cells ascending, one fused multiply-add
+/// each. Nothing depends on other queries.
 namespace strata::cpu {
 namespace {
 
 constexpr int CELLS = 8;
 
-/// Eight rows of keys or values as float32: those of the cache itself, or widened into `wide`. Rows from n on repeat the
-/// last one.
+/// Eight rows of keys or values as float32: those of the cache itself, or widened into `wide`. Rows from n on
+/// repeat the last one.
 struct Tile {
     const float* row[CELLS];
 };
@@ -107,14 +109,14 @@ void attention(const Attention& a) {
         }
         for (int i = 0; i < a.n_queries; ++i)
             if (a.n_visible[i] > block)
-                renew(scores + i * ATTENTION_BLOCK, within(a.n_visible[i] - block, ATTENTION_BLOCK), running[i],
-                      a.out + i * a.out_stride, a.v_dim);
+                renew(scores + i * ATTENTION_BLOCK, within(a.n_visible[i] - block, ATTENTION_BLOCK),
+                      running[i], a.out + i * a.out_stride, a.v_dim);
         for (int c = 0; c < n; c += CELLS) {
             const Tile values = tile(a.v, a.kv_type, block + c, within(n - c, CELLS), a.v_dim, wide);
             for (int i = 0; i < a.n_queries; ++i)
                 if (a.n_visible[i] > block + c)
-                    add_values(scores + i * ATTENTION_BLOCK + c, values, within(a.n_visible[i] - block - c, CELLS),
-                               a.v_dim, a.out + i * a.out_stride);
+                    add_values(scores + i * ATTENTION_BLOCK + c, values,
+                               within(a.n_visible[i] - block - c, CELLS), a.v_dim, a.out + i * a.out_stride);
         }
     }
     for (int i = 0; i < a.n_queries; ++i) {

@@ -13,7 +13,8 @@ namespace strata::cpu {
 double read_bandwidth(const Kernels& kernels, size_t bytes, int threads, double seconds) {
     if (threads < 1 || bytes / 64 < static_cast<size_t>(threads) || !(seconds > 0))
         throw Error("[bandwidth] expected at least one thread, 64 bytes for each and a time above 0 s, got " +
-                    std::to_string(threads) + " threads, " + std::to_string(bytes) + " bytes, " + std::to_string(seconds) + " s");
+                    std::to_string(threads) + " threads, " + std::to_string(bytes) + " bytes, " +
+                    std::to_string(seconds) + " s");
     using Clock = std::chrono::steady_clock;
     const size_t part = bytes / 64 / static_cast<size_t>(threads) * 64;
     Buffer<uint8_t> memory(part * static_cast<size_t>(threads));

@@ -3,24 +3,27 @@
 #include <cstdint>
 #include <cstring>
 
-/// ggml's quantised blocks, as GGUF files hold them: little-endian, packed, at any address. d and m are float16.
+/// ggml's quantised blocks, as GGUF files hold them: little-endian, packed, at any address. d and m are
+/// float16.
 ///
-/// type  values bytes  fields (offset: what)                                       value i of the block
-/// Q4_0    32    18    0: d, 2: qs[16]                                              d * (q_i - 8)
-/// Q4_1    32    20    0: d, 2: m, 4: qs[16]                                        d * q_i + m
-/// Q5_0    32    22    0: d, 2: qh (32 bits), 6: qs[16]                             d * (q_i - 16)
-/// Q5_1    32    24    0: d, 2: m, 4: qh, 8: qs[16]                                 d * q_i + m
-/// Q8_0    32    34    0: d, 2: int8 q[32]                                          d * q_i
-/// Q4_K   256   144    0: d, 2: dmin, 4: scales[12], 16: qs[128]                    d * sc_j * q_i - dmin * m_j, j = i / 32
-/// Q5_K   256   176    0: d, 2: dmin, 4: scales[12], 16: qh[32], 48: qs[128]        as Q4_K
-/// Q6_K   256   210    0: ql[128], 128: qh[64], 192: int8 scales[16], 208: d        d * sc_j * (q_i - 32), j = i / 16
+/// type  values bytes  offset: field                                         value i of the block
+/// Q4_0    32    18    0: d, 2: qs[16]                                       d * (q_i - 8)
+/// Q4_1    32    20    0: d, 2: m, 4: qs[16]                                 d * q_i + m
+/// Q5_0    32    22    0: d, 2: qh (32 bits), 6: qs[16]                      d * (q_i - 16)
+/// Q5_1    32    24    0: d, 2: m, 4: qh, 8: qs[16]                          d * q_i + m
+/// Q8_0    32    34    0: d, 2: int8 q[32]                                   d * q_i
+/// Q4_K   256   144    0: d, 2: dmin, 4: scales[12], 16: qs[128]             d * sc_j * q_i - dmin * m_j
+/// Q5_K   256   176    0: d, 2: dmin, 4: scales[12], 16: qh[32], 48: qs[128] the same; j = i / 32
+/// Q6_K   256   210    0: ql[128], 128: qh[64], 192: int8 scales[16],      d * sc_j * (q_i - 32)
+///                        208: d                                            j = i / 16
 ///
-/// Nibbles, blocks of 32: value i < 16 is the low nibble of qs[i], value 16 + i the high one; bit i of qh is value i's
-/// fifth bit. Q4_K, Q5_K: values 64 g + i are the low nibbles of qs[32 g + i] (i < 32), values 64 g + 32 + i the high
-/// ones; bit j of qh[i] is the fifth bit of value 32 j + i. Q6_K, each half h of 128: values 32 j + i (i < 32) have
-/// their low 4 bits in ql[64 h + i] (j = 0, low nibble; j = 2, high) or ql[64 h + 32 + i] (j = 1, low; j = 3, high) and
-/// their high 2 bits in bits 2 j and 2 j + 1 of qh[32 h + i].
-/// The 6-bit scales and mins of Q4_K and Q5_K: unpack_scales.
+/// Blocks of 32: value i < 16 is the low nibble of qs[i], value 16 + i the high one; bit i of qh is value i's
+/// fifth bit.
+/// Q4_K, Q5_K: values 64 g + i are the low nibbles of qs[32 g + i] (i < 32), values 64 g + 32 + i the high
+/// ones; bit j of qh[i] is the fifth bit of value 32 j + i. Their 6-bit scales and mins: unpack_scales.
+/// Q6_K, each half h of 128: values 32 j + i (i < 32) have their low 4 bits in ql[64 h + i] (j = 0, low
+/// nibble; j = 2, high) or ql[64 h + 32 + i] (j = 1, low; j = 3, high) and their high 2 bits in bits 2 j and
+/// 2 j + 1 of qh[32 h + i].
 namespace strata::cpu::blocks {
 
 template <typename T>
@@ -30,9 +33,9 @@ static inline T read(const void* at) {
     return value;
 }
 
-/// 12 bytes -> 8 scales (bytes of sc[0..1]) and 8 mins (bytes of m[0..1]), six bits each. Of bytes a[4] b[4] c[4]:
-/// scale j < 4 = low six bits of a_j, min j = low six bits of b_j; scale 4 + j = low nibble of c_j with the top two bits
-/// of a_j above it, min 4 + j = high nibble of c_j with the top two bits of b_j above it.
+/// 12 bytes -> 8 scales (bytes of sc[0..1]) and 8 mins (bytes of m[0..1]), six bits each. Of bytes a[4] b[4]
+/// c[4]: scale j < 4 = low six bits of a_j, min j = low six bits of b_j; scale 4 + j = low nibble of c_j with
+/// the top two bits of a_j above it, min 4 + j = high nibble of c_j with the top two bits of b_j above it.
 static inline void unpack_scales(const uint8_t* packed, uint32_t sc[2], uint32_t m[2]) {
     const uint32_t a = read<uint32_t>(packed), b = read<uint32_t>(packed + 4), c = read<uint32_t>(packed + 8);
     sc[0] = a & 0x3f3f3f3f;

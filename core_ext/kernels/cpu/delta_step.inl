@@ -1,7 +1,7 @@
 /// One token through one head of the gated delta rule, state s [k_dim, v_dim]:
 ///   s' = decay * s;  d = beta * (v - s'^T k);  s_out = s' + k d^T;  o = s_out^T q
-/// Lanes run over v_dim, up to 32 at a time, so that the second pass finds those columns of the state in the cache.
-/// Order: k ascending, one fused multiply-add each; s'^T k is taken as decay * (s^T k).
+/// Lanes run over v_dim, up to 32 at a time, so that the second pass finds those columns of the state in the
+/// cache. Order: k ascending, one fused multiply-add each; s'^T k is taken as decay * (s^T k).
 namespace strata::cpu {
 namespace {
 

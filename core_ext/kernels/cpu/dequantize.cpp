@@ -25,7 +25,8 @@ void q4_1(const uint8_t* p, float* out) {
 
 void q5_0(const uint8_t* p, float* out) {
     const float d = read_f16(p);
-    for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>((nibble(p + 6, i) | fifth_bit(p + 2, i)) - 16);
+    for (int i = 0; i < 32; ++i)
+        out[i] = d * static_cast<float>((nibble(p + 6, i) | fifth_bit(p + 2, i)) - 16);
 }
 
 void q5_1(const uint8_t* p, float* out) {
@@ -68,7 +69,8 @@ void q6_k(const uint8_t* p, float* out) {
     }
 }
 
-void each_block(void (*block)(const uint8_t*, float*), int size, int bytes, const void* data, int64_t n, float* out) {
+void each_block(void (*block)(const uint8_t*, float*), int size, int bytes, const void* data, int64_t n,
+                float* out) {
     const auto* p = static_cast<const uint8_t*>(data);
     for (int64_t i = 0; i < n; i += size, p += bytes) block(p, out + i);
 }
@@ -78,17 +80,39 @@ void each_block(void (*block)(const uint8_t*, float*), int size, int bytes, cons
 void dequantize(Type type, const void* data, int64_t n, float* out) {
     const auto* p = static_cast<const uint8_t*>(data);
     switch (type) {
-        case Type::F32: std::memcpy(out, data, static_cast<size_t>(n) * sizeof(float)); break;
-        case Type::F16: for (int64_t i = 0; i < n; ++i) out[i] = read_f16(p + 2 * i); break;
-        case Type::BF16: for (int64_t i = 0; i < n; ++i) out[i] = blocks::from_bf16(read<uint16_t>(p + 2 * i)); break;
-        case Type::Q4_0: each_block(q4_0, 32, 18, p, n, out); break;
-        case Type::Q4_1: each_block(q4_1, 32, 20, p, n, out); break;
-        case Type::Q5_0: each_block(q5_0, 32, 22, p, n, out); break;
-        case Type::Q5_1: each_block(q5_1, 32, 24, p, n, out); break;
-        case Type::Q8_0: each_block(q8_0, 32, 34, p, n, out); break;
-        case Type::Q4_K: each_block(q4_k, 256, 144, p, n, out); break;
-        case Type::Q5_K: each_block(q5_k, 256, 176, p, n, out); break;
-        case Type::Q6_K: each_block(q6_k, 256, 210, p, n, out); break;
+        case Type::F32:
+            std::memcpy(out, data, static_cast<size_t>(n) * sizeof(float));
+            break;
+        case Type::F16:
+            for (int64_t i = 0; i < n; ++i) out[i] = read_f16(p + 2 * i);
+            break;
+        case Type::BF16:
+            for (int64_t i = 0; i < n; ++i) out[i] = blocks::from_bf16(read<uint16_t>(p + 2 * i));
+            break;
+        case Type::Q4_0:
+            each_block(q4_0, 32, 18, p, n, out);
+            break;
+        case Type::Q4_1:
+            each_block(q4_1, 32, 20, p, n, out);
+            break;
+        case Type::Q5_0:
+            each_block(q5_0, 32, 22, p, n, out);
+            break;
+        case Type::Q5_1:
+            each_block(q5_1, 32, 24, p, n, out);
+            break;
+        case Type::Q8_0:
+            each_block(q8_0, 32, 34, p, n, out);
+            break;
+        case Type::Q4_K:
+            each_block(q4_k, 256, 144, p, n, out);
+            break;
+        case Type::Q5_K:
+            each_block(q5_k, 256, 176, p, n, out);
+            break;
+        case Type::Q6_K:
+            each_block(q6_k, 256, 210, p, n, out);
+            break;
     }
 }
 

@@ -1,11 +1,11 @@
-/// Norms, gates, rope, the convolution, and what sampling needs: loops of 16 lanes, a last short step masked, so that an
-/// element's result is the same wherever it stands. Sums: element i goes to partial sum i % 16, ascending, then the tree
-/// of fold and sum. Float32 throughout.
+/// Norms, gates, rope, the convolution, and what sampling needs: loops of 16 lanes, a last short step masked,
+/// so that an element's result is the same wherever it stands. Sums: element i goes to partial sum i % 16,
+/// ascending, then the tree of fold and sum. Float32 throughout.
 namespace strata::cpu {
 namespace {
 
-/// e^x: x = n ln 2 + r, |r| <= ln 2 / 2, e^r by its series to r^7 / 7! (relative error below 2e-7). Zero below -87,
-/// infinity above 88; NaN stays NaN.
+/// e^x: x = n ln 2 + r, |r| <= ln 2 / 2, e^r by its series to r^7 / 7! (relative error below 2e-7). Zero
+/// below -87, infinity above 88; NaN stays NaN.
 inline V16 exp16(V16 x) {
     const V16 round = fill16(0x1.8p23f);
     const V16 shifted = fma(x, fill16(0x1.715476p0f), round), n = shifted - round;
@@ -82,11 +82,13 @@ void rope(float* x, int n_rot, bool adjacent, const float* cos, const float* sin
 }
 
 /// Taps in ascending order, oldest first, one fused multiply-add each.
-void conv_silu(const float* const* u, const float* w, int taps, int channels, int begin, int end, float* out) {
+void conv_silu(const float* const* u, const float* w, int taps, int channels, int begin, int end,
+               float* out) {
     for (int c = begin; c < end; c += 16) {
         V16 total = fill16(0.0f);
         for (int j = 0; j < taps; ++j)
-            total = fma(load16(w + static_cast<int64_t>(j) * channels + c, end - c), load16(u[j] + c, end - c), total);
+            total = fma(load16(w + static_cast<int64_t>(j) * channels + c, end - c),
+                        load16(u[j] + c, end - c), total);
         store16(out + c, end - c, silu16(total));
     }
 }

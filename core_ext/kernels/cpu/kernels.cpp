@@ -28,7 +28,8 @@ const std::vector<Choice>& choices() {
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx2") &&
                       __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
-        {&AVX2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
+        {&AVX2,
+         __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
 #endif
         {&PORTABLE, true},
     };
@@ -44,16 +45,20 @@ ActFormat act_format(Type weight_type) {
 
 size_t act_row_bytes(ActFormat format, int n_in) {
     switch (format) {
-        case ActFormat::Q8_32: return Q8_32Layout(n_in).bytes;
-        case ActFormat::Q8_256: return Q8_256Layout(n_in).bytes;
-        case ActFormat::F32: break;
+        case ActFormat::Q8_32:
+            return Q8_32Layout(n_in).bytes;
+        case ActFormat::Q8_256:
+            return Q8_256Layout(n_in).bytes;
+        case ActFormat::F32:
+            break;
     }
     return align64(sizeof(float) * static_cast<size_t>(n_in));
 }
 
 size_t attention_scratch(int n_queries, int head_dim, int v_dim) {
     const size_t widest = static_cast<size_t>(head_dim > v_dim ? head_dim : v_dim);
-    return static_cast<size_t>(n_queries) * (ATTENTION_BLOCK + 2) + 8 * widest;  // scores, running (m, l), eight cells
+    return static_cast<size_t>(n_queries) * (ATTENTION_BLOCK + 2) +
+           8 * widest;  // scores, running (m, l), eight cells
 }
 
 std::vector<const Kernels*> kernels_here() {

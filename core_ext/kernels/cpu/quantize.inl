@@ -1,6 +1,6 @@
-/// Activations to int8 (activations.h has the layouts and the rounding). A block looks at its own values alone. A block
-/// whose largest value is below 1e-30 becomes zeros; NaN or infinity in a block makes its d NaN or infinite, so that what
-/// comes of it is not finite either.
+/// Activations to int8 (activations.h has the layouts and the rounding). A block looks at its own values
+/// alone. A block whose largest value is below 1e-30 becomes zeros; NaN or infinity in a block makes its d
+/// NaN or infinite, so that what comes of it is not finite either.
 namespace strata::cpu {
 namespace {
 
@@ -21,9 +21,11 @@ void quantize_32(const float* x, int n_in, uint8_t* out) {
     auto* whole_sums = reinterpret_cast<int32_t*>(out + layout.whole_sums);
     for (int b = 0; b < layout.blocks; ++b) {
         const int at = 32 * b, left = n_in - at;
-        const V16 first = load16(x + at, left < 0 ? 0 : left), second = load16(x + at + 16, left < 16 ? 0 : left - 16);
+        const V16 first = load16(x + at, left < 0 ? 0 : left),
+                  second = load16(x + at + 16, left < 16 ? 0 : left - 16);
         const BlockScale scale = block_scale(max_lane(max(magnitude_bits(first), magnitude_bits(second))));
-        const I16 low = round_to_int8(first * fill16(scale.inverse)), high = round_to_int8(second * fill16(scale.inverse));
+        const I16 low = round_to_int8(first * fill16(scale.inverse)),
+                  high = round_to_int8(second * fill16(scale.inverse));
         int8_t q[32];
         store_bytes(q, low);
         store_bytes(q + 16, high);
@@ -60,12 +62,16 @@ void quantize_256(const float* x, int n_in, uint8_t* out) {
 void quantize(ActFormat format, const float* x, int n_in, void* out) {
     auto* bytes = static_cast<uint8_t*>(out);
     switch (format) {
-        case ActFormat::Q8_32: return quantize_32(x, n_in, bytes);
-        case ActFormat::Q8_256: return quantize_256(x, n_in, bytes);
-        case ActFormat::F32: break;
+        case ActFormat::Q8_32:
+            return quantize_32(x, n_in, bytes);
+        case ActFormat::Q8_256:
+            return quantize_256(x, n_in, bytes);
+        case ActFormat::F32:
+            break;
     }
     auto* row = static_cast<float*>(out);
-    for (int i = 0; i < n_in; i += 16) store16(row + i, load16(x + i, n_in - i));  // rows are whole steps of 64 bytes
+    for (int i = 0; i < n_in; i += 16)
+        store16(row + i, load16(x + i, n_in - i));  // rows are whole steps of 64 bytes
 }
 
 }  // namespace

@@ -1,14 +1,19 @@
 /// What an instruction set's file includes after its vectors: all kernels, and their table.
+// clang-format off: the kernels, in the order in which they build on each other
 #include "kernels/cpu/activations.h"
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cpu/kernels.h"
-// The kernels, in the order in which they build on each other.
 #include "kernels/cpu/elementwise.inl"
 #include "kernels/cpu/quantize.inl"
+#include "kernels/cpu/product.inl"
+#include "kernels/cpu/product_floats.inl"
+#include "kernels/cpu/product_32.inl"
+#include "kernels/cpu/product_256.inl"
 #include "kernels/cpu/matmul.inl"
 #include "kernels/cpu/attention.inl"
 #include "kernels/cpu/delta_step.inl"
+// clang-format on
 
 namespace strata::cpu {
 namespace {

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <immintrin.h>
+#include "kernels/cpu/isa/avx.h"
 
-#include <cstdint>
-#include <cstring>
-
-/// The vectors of the CPU kernels, AVX2 + FMA + F16C. Twins: avx512.h, portable.h; same names, same order. The kernels
-/// (*.inl) are written once over these names and compiled once per instruction set, everything in an unnamed namespace:
-/// no function compiled for one instruction set may be picked by the linker for another (so no std:: templates either).
+/// The vectors of the CPU kernels, AVX2 + FMA + F16C. Twins: avx512.h, portable.h; same names, same order.
+/// The kernels
+/// (*.inl) are written once over these names and compiled once per instruction set, everything in an unnamed
+/// namespace: no function compiled for one instruction set may be picked by the linker for another (so no
+/// std:: templates either).
 namespace strata::cpu {
 namespace {
 
@@ -16,7 +15,7 @@ constexpr const char* ISA_NUMERICS = "fma16";
 /// Rows that a product takes at once.
 constexpr int ROWS_32 = 8, ROWS_256 = 8, ROWS_FLOAT = 4;
 
-// ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
+// 16 floats: lane i is partial sum i
 
 struct V16 {
     __m256 lo, hi;
@@ -42,9 +41,12 @@ inline V16 load16_f16(const uint8_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)),
             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 16)))};
 }
-inline __m256 widen_bf16(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
+inline __m256 widen_bf16(__m128i h) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
 inline V16 load16_bf16(const uint8_t* p) {
-    return {widen_bf16(_mm_loadu_si128((const __m128i*)p)), widen_bf16(_mm_loadu_si128((const __m128i*)(p + 16)))};
+    return {widen_bf16(_mm_loadu_si128((const __m128i*)p)),
+            widen_bf16(_mm_loadu_si128((const __m128i*)(p + 16)))};
 }
 inline void store16_f16(uint16_t* p, V16 a) {
     _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
@@ -56,9 +58,8 @@ inline V16 operator-(V16 a, V16 b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_s
 inline V16 operator*(V16 a, V16 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
 inline V16 operator/(V16 a, V16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
 /// a * b + c, rounded once.
-inline V16 fma(V16 a, V16 b, V16 c) { return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)}; }
-inline float fma(float a, float b, float c) {
-    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
+inline V16 fma(V16 a, V16 b, V16 c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
 }
 /// The larger one; `keep` where x is NaN.
 inline V16 max_or(V16 x, V16 keep) { return {_mm256_max_ps(x.lo, keep.lo), _mm256_max_ps(x.hi, keep.hi)}; }
@@ -68,43 +69,20 @@ inline V16 where_less(V16 a, V16 b, V16 yes, V16 no) {
             _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
 }
 inline bool any_equal(V16 a, V16 b) {
-    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_EQ_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_EQ_OQ)));
+    return _mm256_movemask_ps(
+        _mm256_or_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_EQ_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_EQ_OQ)));
 }
 /// 2^n for the whole number n in -126 .. 127 that stands in the low bits of n + 1.5 * 2^23.
 inline __m256 power_of_two(__m256 shifted) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127)), 23));
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127)), 23));
 }
 inline V16 power_of_two(V16 shifted) { return {power_of_two(shifted.lo), power_of_two(shifted.hi)}; }
 
-// ---- 8 floats and the one tree of every sum -------------------------------------------------------------------------
-
-using V8 = __m256;
-inline V8 fill8(float x) { return _mm256_set1_ps(x); }
-/// The float16 at p, everywhere.
-inline V8 fill8_f16(const uint8_t* p) {
-    int16_t h;
-    std::memcpy(&h, p, 2);
-    return _mm256_cvtph_ps(_mm_set1_epi16(h));
-}
-inline V8 times8(V8 a, V8 b) { return _mm256_mul_ps(a, b); }
-inline V8 fma(V8 a, V8 b, V8 c) { return _mm256_fmadd_ps(a, b, c); }
-/// ((0+1) + (2+3)) + ((4+5) + (6+7)).
-inline float sum(V8 a) {
-    const V8 pairs = _mm256_add_ps(a, _mm256_movehdup_ps(a));
-    const V8 fours = _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0x4e));
-    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
-}
 /// Lanes i and i + 8 first.
 inline V8 fold(V16 a) { return _mm256_add_ps(a.lo, a.hi); }
-/// Eight sums by the same tree: out[i] = sum(a[i]).
-inline void sum_each(const V8 a[8], float* out) {
-    const V8 ab = _mm256_hadd_ps(a[0], a[1]), cd = _mm256_hadd_ps(a[2], a[3]);
-    const V8 ef = _mm256_hadd_ps(a[4], a[5]), gh = _mm256_hadd_ps(a[6], a[7]);
-    const V8 abcd = _mm256_hadd_ps(ab, cd), efgh = _mm256_hadd_ps(ef, gh);
-    _mm256_storeu_ps(out, _mm256_add_ps(_mm256_permute2f128_ps(abcd, efgh, 0x20), _mm256_permute2f128_ps(abcd, efgh, 0x31)));
-}
 
-// ---- Activations to int8 --------------------------------------------------------------------------------------------
+// Activations to int8
 
 struct I16 {
     __m256i lo, hi;
@@ -112,7 +90,8 @@ struct I16 {
 /// The bits of |x| as whole numbers: they order as the values do, NaN above all.
 inline I16 magnitude_bits(V16 x) {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);
-    return {_mm256_and_si256(_mm256_castps_si256(x.lo), mask), _mm256_and_si256(_mm256_castps_si256(x.hi), mask)};
+    return {_mm256_and_si256(_mm256_castps_si256(x.lo), mask),
+            _mm256_and_si256(_mm256_castps_si256(x.hi), mask)};
 }
 inline I16 max(I16 a, I16 b) { return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)}; }
 inline int32_t max_lane(I16 a) {
@@ -129,7 +108,8 @@ inline I16 round_to_int8(V16 x) {
 }
 inline void store_bytes(int8_t* p, I16 a) {
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
-    _mm_storeu_si128((__m128i*)p, _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+    _mm_storeu_si128((__m128i*)p,
+                     _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 }
 inline int32_t sum(I16 a) {
     const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
@@ -138,7 +118,8 @@ inline int32_t sum(I16 a) {
     return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-// ---- Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of register j --
+// Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of
+// register j
 
 constexpr int LANES = 8;
 using Lanes = V8;
@@ -147,17 +128,19 @@ inline Lanes load_lanes(const float* p) { return _mm256_loadu_ps(p); }
 inline Lanes times(Lanes a, Lanes b) { return _mm256_mul_ps(a, b); }
 /// The first n lanes; zero in the others.
 inline Lanes first_lanes(Lanes a, int n) {
-    return n >= 8 ? a : _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i*)(MASKS + 16 - n))));
+    return n >= 8
+               ? a
+               : _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i*)(MASKS + 16 - n))));
 }
 inline V8 fold(const Lanes parts[2]) { return _mm256_add_ps(parts[0], parts[1]); }
 using Whole = __m256i;
 inline Lanes to_lanes(Whole a) { return _mm256_cvtepi32_ps(a); }
 
-inline __m256i load32(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
 struct Quads {
     __m256i v[8];
 };
-/// 16 bytes of each of 8 blocks -> four quads of each: pairs of blocks four apart, then a transposition within halves.
+/// 16 bytes of each of 8 blocks -> four quads of each: pairs of blocks four apart, then a transposition
+/// within halves.
 template <typename At>
 inline void four_quads(const At& at, int offset, __m256i* out) {
     __m256i row[4];
@@ -199,10 +182,12 @@ inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
         std::memcpy(&bits, at(i) + offset, 4);
         return bits;
     };
-    const __m256i all = _mm256_set_epi32(word(7), word(6), word(5), word(4), word(3), word(2), word(1), word(0));
+    const __m256i all =
+        _mm256_set_epi32(word(7), word(6), word(5), word(4), word(3), word(2), word(1), word(0));
     for (int j = 0; j < 8; ++j) {  // byte j / 2 of the bits, four times; of its bits, one each
-        const __m256i spread = _mm256_add_epi8(_mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0, 0x0c0c0c0c, 0x08080808, 0x04040404, 0),
-                                               _mm256_set1_epi8(static_cast<char>(j / 2)));
+        const __m256i spread = _mm256_add_epi8(
+            _mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0, 0x0c0c0c0c, 0x08080808, 0x04040404, 0),
+            _mm256_set1_epi8(static_cast<char>(j / 2)));
         const __m256i bit = _mm256_set1_epi32(j % 2 ? static_cast<int32_t>(0x80402010) : 0x08040201);
         const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(all, spread), bit), bit);
         w.v[j] = _mm256_or_si256(w.v[j], _mm256_and_si256(set, _mm256_set1_epi8(16)));
@@ -233,7 +218,8 @@ template <int SHIFT>
 inline Whole less_shifted(Whole a, const int32_t* sums) {
     return _mm256_sub_epi32(a, _mm256_slli_epi32(load32(sums), SHIFT));
 }
-/// Signed weights, -128 included: |w| times x with w's sign; 2 * 128 * 127 fits 16 bits since x is never -128.
+/// Signed weights, -128 included: |w| times x with w's sign; 2 * 128 * 127 fits 16 bits since x is never
+/// -128.
 struct Signed {
     Quads w, magnitude;
 };
@@ -255,21 +241,12 @@ inline Whole dot(const Signed& a, const int8_t* x, const int32_t*) {
 
 /// The float16 at `offset` in each block.
 template <typename At>
-inline __m128i heads8(const At& at, int first, int offset) {
-    const auto half = [&](int i) {
-        int16_t h;
-        std::memcpy(&h, at(first + i) + offset, 2);
-        return h;
-    };
-    __m128i h = _mm_cvtsi32_si128(half(0));
-    h = _mm_insert_epi16(h, half(1), 1), h = _mm_insert_epi16(h, half(2), 2), h = _mm_insert_epi16(h, half(3), 3);
-    h = _mm_insert_epi16(h, half(4), 4), h = _mm_insert_epi16(h, half(5), 5), h = _mm_insert_epi16(h, half(6), 6);
-    return _mm_insert_epi16(h, half(7), 7);
+inline Lanes heads(const At& at, int offset) {
+    return _mm256_cvtph_ps(heads8(at, 0, offset));
 }
-template <typename At>
-inline Lanes heads(const At& at, int offset) { return _mm256_cvtph_ps(heads8(at, 0, offset)); }
 
-// ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
+// Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1,
+// 3, 5, 7
 
 constexpr int UNIT = 32, UNITS = 256 / UNIT;
 using Unit = __m256i;
@@ -277,7 +254,8 @@ using Unit = __m256i;
 using Sums = __m256i;
 inline Sums no_sums() { return _mm256_setzero_si256(); }
 inline V8 to_float(Sums a) { return _mm256_cvtepi32_ps(a); }
-/// start + scale * w * x; w so small that ADDED products of pairs fit 16 bits together. A scale is two equal int16.
+/// start + scale * w * x; w so small that ADDED products of pairs fit 16 bits together. A scale is two equal
+/// int16.
 template <int ADDED>
 inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
     for (int u = 0; u < UNITS; u += ADDED) {
@@ -288,42 +266,19 @@ inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_
     }
     return start;
 }
-/// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
-using Factors = __m256i;
-inline V8 dot_sums(Factors a, const int16_t* sums) { return _mm256_cvtepi32_ps(_mm256_madd_epi16(a, load32(sums))); }
 /// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
 inline Sums offset_sums(Factors a, const int16_t* sums) {
     return _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5));
 }
-/// One min or scale for 32 values, so for two sums of 16.
-inline Factors min_factors(const uint32_t eight[2]) {
-    const __m256i one = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(static_cast<uint64_t>(eight[1]) << 32 | eight[0])));
-    return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
-}
-inline Factors scale_factors(const uint8_t* scales) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales)); }
 /// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
-inline __m256i even_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0)); }
-inline __m256i odd_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(7, 5, 3, 1, 7, 5, 3, 1)); }
 inline void spread_scales(const uint32_t sc[2], Unit* scale) {
     const __m256i both = min_factors(sc);
     scale[0] = even_groups(both);
     scale[1] = odd_groups(both);
 }
-/// Of two scales for each group, the first in the low half, the second in the high half.
-inline __m256i first_then_second(__m256i a) {
-    return _mm256_shuffle_epi8(a, _mm256_set_epi8(15, 14, 15, 14, 11, 10, 11, 10, 7, 6, 7, 6, 3, 2, 3, 2,
-                                                  13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
-}
 inline void spread_scales(Factors sixteen, Unit* scale) {
     scale[0] = first_then_second(even_groups(sixteen));
     scale[1] = first_then_second(odd_groups(sixteen));
-}
-/// Four groups of 32 -> their quads side by side: a transposition within halves.
-inline void interleave(const __m256i* group, __m256i* out) {
-    const __m256i a = _mm256_unpacklo_epi32(group[0], group[1]), b = _mm256_unpackhi_epi32(group[0], group[1]);
-    const __m256i c = _mm256_unpacklo_epi32(group[2], group[3]), d = _mm256_unpackhi_epi32(group[2], group[3]);
-    out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
-    out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
 /// The 256 low four bits of Q4_K and Q5_K.
 inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
@@ -337,7 +292,8 @@ inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
 }
 /// Q5_K's fifth bits, added to them: bits 2 l and 2 l + 1 of a byte belong to the groups of lane l.
 inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
-    const __m256i all = load32(qh), one = _mm256_set1_epi8(16), own = _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0);
+    const __m256i all = load32(qh), one = _mm256_set1_epi8(16),
+                  own = _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0);
     const __m256i quad[4] = {_mm256_shuffle_epi32(all, 0x00), _mm256_shuffle_epi32(all, 0x55),
                              _mm256_shuffle_epi32(all, 0xaa), _mm256_shuffle_epi32(all, 0xff)};
     for (int j = 0; j < 4; ++j) {
@@ -348,21 +304,11 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
 }
 /// Q6_K's weights, 0 .. 63.
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
     __m256i even[4], odd[4];
-    for (int h = 0; h < 2; ++h) {
-        const __m256i a = load32(ql + 64 * h), b = load32(ql + 64 * h + 32), top = load32(qh + 32 * h);
-        even[2 * h] = _mm256_or_si256(_mm256_and_si256(a, low), _mm256_and_si256(_mm256_slli_epi16(top, 4), high));
-        odd[2 * h] = _mm256_or_si256(_mm256_and_si256(b, low), _mm256_and_si256(_mm256_slli_epi16(top, 2), high));
-        even[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), low), _mm256_and_si256(top, high));
-        odd[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), low),
-                                         _mm256_and_si256(_mm256_srli_epi16(top, 2), high));
-    }
+    six_bits(ql, qh, even, odd);
     interleave(even, w);
     interleave(odd, w + 4);
 }
-
-inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T1); }
 
 }  // namespace
 }  // namespace strata::cpu

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <immintrin.h>
+#include "kernels/cpu/isa/avx.h"
 
-#include <cstdint>
-#include <cstring>
-
-/// The vectors of the CPU kernels, AVX-512 F, BW, VL, DQ and VNNI. The twin of avx2.h: same names, same order, equal bits.
+/// The vectors of the CPU kernels, AVX-512 F, BW, VL, DQ and VNNI. The twin of avx2.h: same names, same
+/// order, equal bits.
 namespace strata::cpu {
 namespace {
 
@@ -13,7 +11,7 @@ constexpr const char* ISA_NAME = "avx512";
 constexpr const char* ISA_NUMERICS = "fma16";
 constexpr int ROWS_32 = 8, ROWS_256 = 8, ROWS_FLOAT = 8;
 
-// ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
+// 16 floats: lane i is partial sum i
 
 struct V16 {
     __m512 v;
@@ -32,7 +30,6 @@ inline void store16(float* p, int64_t left, V16 a) {
     if (left >= 16) return store16(p, a);
     _mm512_mask_storeu_ps(p, mask(left), a.v);
 }
-inline __m256i load32(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
 inline V16 load16_f16(const uint8_t* p) { return {_mm512_cvtph_ps(load32(p))}; }
 inline V16 load16_bf16(const uint8_t* p) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load32(p)), 16))};
@@ -47,9 +44,6 @@ inline V16 operator*(V16 a, V16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline V16 operator/(V16 a, V16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 /// a * b + c, rounded once.
 inline V16 fma(V16 a, V16 b, V16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-inline float fma(float a, float b, float c) {
-    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
-}
 /// The larger one; `keep` where x is NaN.
 inline V16 max_or(V16 x, V16 keep) { return {_mm512_max_ps(x.v, keep.v)}; }
 /// a < b ? yes : no, lane by lane; no where one is NaN.
@@ -63,41 +57,18 @@ inline V16 power_of_two(V16 shifted) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(n, 23))};
 }
 
-// ---- 8 floats and the one tree of every sum -------------------------------------------------------------------------
-
-using V8 = __m256;
-inline V8 fill8(float x) { return _mm256_set1_ps(x); }
-/// The float16 at p, everywhere.
-inline V8 fill8_f16(const uint8_t* p) {
-    int16_t h;
-    std::memcpy(&h, p, 2);
-    return _mm256_cvtph_ps(_mm_set1_epi16(h));
-}
-inline V8 times8(V8 a, V8 b) { return _mm256_mul_ps(a, b); }
-inline V8 fma(V8 a, V8 b, V8 c) { return _mm256_fmadd_ps(a, b, c); }
-/// ((0+1) + (2+3)) + ((4+5) + (6+7)).
-inline float sum(V8 a) {
-    const V8 pairs = _mm256_add_ps(a, _mm256_movehdup_ps(a));
-    const V8 fours = _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0x4e));
-    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
-}
 /// Lanes i and i + 8 first.
 inline V8 fold(V16 a) { return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
-/// Eight sums by the same tree: out[i] = sum(a[i]).
-inline void sum_each(const V8 a[8], float* out) {
-    const V8 ab = _mm256_hadd_ps(a[0], a[1]), cd = _mm256_hadd_ps(a[2], a[3]);
-    const V8 ef = _mm256_hadd_ps(a[4], a[5]), gh = _mm256_hadd_ps(a[6], a[7]);
-    const V8 abcd = _mm256_hadd_ps(ab, cd), efgh = _mm256_hadd_ps(ef, gh);
-    _mm256_storeu_ps(out, _mm256_add_ps(_mm256_permute2f128_ps(abcd, efgh, 0x20), _mm256_permute2f128_ps(abcd, efgh, 0x31)));
-}
 
-// ---- Activations to int8 --------------------------------------------------------------------------------------------
+// Activations to int8
 
 struct I16 {
     __m512i v;
 };
 /// The bits of |x| as whole numbers: they order as the values do, NaN above all.
-inline I16 magnitude_bits(V16 x) { return {_mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff))}; }
+inline I16 magnitude_bits(V16 x) {
+    return {_mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff))};
+}
 inline I16 max(I16 a, I16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
 inline int32_t max_lane(I16 a) { return _mm512_reduce_max_epi32(a.v); }
 /// To nearest, ties to even, kept within -127 .. 127 (NaN gives -127).
@@ -108,7 +79,8 @@ inline I16 round_to_int8(V16 x) {
 inline void store_bytes(int8_t* p, I16 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v)); }
 inline int32_t sum(I16 a) { return _mm512_reduce_add_epi32(a.v); }
 
-// ---- Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of register j --
+// Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of
+// register j
 
 constexpr int LANES = 16;
 using Lanes = V16;
@@ -122,11 +94,14 @@ using Whole = __m512i;
 inline Lanes to_lanes(Whole a) { return {_mm512_cvtepi32_ps(a)}; }
 
 inline __m512i load64(const void* p) { return _mm512_loadu_si512(p); }
-inline __m512i halves(__m256i lo, __m256i hi) { return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1); }
+inline __m512i halves(__m256i lo, __m256i hi) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+}
 struct Quads {
     __m512i v[8];
 };
-/// 16 bytes of each of 16 blocks -> four quads of each: blocks four apart, then a transposition within quarters.
+/// 16 bytes of each of 16 blocks -> four quads of each: blocks four apart, then a transposition within
+/// quarters.
 template <typename At>
 inline void four_quads(const At& at, int offset, __m512i* out) {
     const auto block = [&](int i) { return _mm_loadu_si128((const __m128i*)(at(i) + offset)); };
@@ -168,8 +143,9 @@ inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
         std::memcpy(&bits, at(i) + offset, 4);
         return bits;
     };
-    const __m512i all = _mm512_set_epi32(word(15), word(14), word(13), word(12), word(11), word(10), word(9), word(8), word(7), word(6),
-                                         word(5), word(4), word(3), word(2), word(1), word(0));
+    const __m512i all =
+        _mm512_set_epi32(word(15), word(14), word(13), word(12), word(11), word(10), word(9), word(8),
+                         word(7), word(6), word(5), word(4), word(3), word(2), word(1), word(0));
     for (int j = 0; j < 8; ++j) {  // byte j / 2 of the bits, four times; of its bits, one each
         const __m512i spread = _mm512_add_epi8(_mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0),
                                                _mm512_set1_epi8(static_cast<char>(j / 2)));
@@ -199,7 +175,8 @@ template <int SHIFT>
 inline Whole less_shifted(Whole a, const int32_t* sums) {
     return _mm512_sub_epi32(a, _mm512_slli_epi32(load64(sums), SHIFT));
 }
-/// Signed weights, -128 included: the instruction wants one unsigned factor, so it is w + 128, less 128 times the sums.
+/// Signed weights, -128 included: the instruction wants one unsigned factor, so it is w + 128, less 128 times
+/// the sums.
 struct Signed {
     Quads w;
 };
@@ -213,23 +190,12 @@ inline Whole dot(const Signed& a, const int8_t* x, const int32_t* sums) {
 
 /// The float16 at `offset` in each block.
 template <typename At>
-inline __m128i heads8(const At& at, int first, int offset) {
-    const auto half = [&](int i) {
-        int16_t h;
-        std::memcpy(&h, at(first + i) + offset, 2);
-        return h;
-    };
-    __m128i h = _mm_cvtsi32_si128(half(0));
-    h = _mm_insert_epi16(h, half(1), 1), h = _mm_insert_epi16(h, half(2), 2), h = _mm_insert_epi16(h, half(3), 3);
-    h = _mm_insert_epi16(h, half(4), 4), h = _mm_insert_epi16(h, half(5), 5), h = _mm_insert_epi16(h, half(6), 6);
-    return _mm_insert_epi16(h, half(7), 7);
-}
-template <typename At>
 inline Lanes heads(const At& at, int offset) {
     return {_mm512_cvtph_ps(_mm256_set_m128i(heads8(at, 8, offset), heads8(at, 0, offset)))};
 }
 
-// ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
+// Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1,
+// 3, 5, 7
 
 constexpr int UNIT = 64, UNITS = 256 / UNIT;
 using Unit = __m512i;
@@ -250,43 +216,20 @@ inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_
     }
     return start;
 }
-/// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
-using Factors = __m256i;
-inline V8 dot_sums(Factors a, const int16_t* sums) { return _mm256_cvtepi32_ps(_mm256_madd_epi16(a, load32(sums))); }
 /// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
 inline Sums offset_sums(Factors a, const int16_t* sums) {
     const __m256i offset = _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5);
     return _mm512_zextsi256_si512(_mm256_sub_epi32(_mm256_setzero_si256(), offset));
 }
-/// One min or scale for 32 values, so for two sums of 16.
-inline Factors min_factors(const uint32_t eight[2]) {
-    const __m256i one = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(static_cast<uint64_t>(eight[1]) << 32 | eight[0])));
-    return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
-}
-inline Factors scale_factors(const uint8_t* scales) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales)); }
 /// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
-inline __m256i even_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(6, 4, 2, 0, 6, 4, 2, 0)); }
-inline __m256i odd_groups(__m256i a) { return _mm256_permutevar8x32_epi32(a, _mm256_set_epi32(7, 5, 3, 1, 7, 5, 3, 1)); }
 inline void spread_scales(const uint32_t sc[2], Unit* scale) {
     const __m256i both = min_factors(sc);
     scale[0] = _mm512_broadcast_i64x4(even_groups(both));
     scale[1] = _mm512_broadcast_i64x4(odd_groups(both));
 }
-/// Of two scales for each group, the first in the low half, the second in the high half.
-inline __m256i first_then_second(__m256i a) {
-    return _mm256_shuffle_epi8(a, _mm256_set_epi8(15, 14, 15, 14, 11, 10, 11, 10, 7, 6, 7, 6, 3, 2, 3, 2,
-                                                  13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
-}
 inline void spread_scales(Factors sixteen, Unit* scale) {
     scale[0] = _mm512_broadcast_i64x4(first_then_second(even_groups(sixteen)));
     scale[1] = _mm512_broadcast_i64x4(first_then_second(odd_groups(sixteen)));
-}
-/// Four groups of 32 -> their quads side by side: a transposition within halves.
-inline void interleave(const __m256i* group, __m256i* out) {
-    const __m256i a = _mm256_unpacklo_epi32(group[0], group[1]), b = _mm256_unpackhi_epi32(group[0], group[1]);
-    const __m256i c = _mm256_unpacklo_epi32(group[2], group[3]), d = _mm256_unpackhi_epi32(group[2], group[3]);
-    out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
-    out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
 /// The 256 low four bits of Q4_K and Q5_K.
 inline void unpack_nibbles(const uint8_t* qs, Unit* w) {
@@ -314,23 +257,13 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
 }
 /// Q6_K's weights, 0 .. 63.
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
     __m256i even[4], odd[4], quad[4];
-    for (int h = 0; h < 2; ++h) {
-        const __m256i a = load32(ql + 64 * h), b = load32(ql + 64 * h + 32), top = load32(qh + 32 * h);
-        even[2 * h] = _mm256_or_si256(_mm256_and_si256(a, low), _mm256_and_si256(_mm256_slli_epi16(top, 4), high));
-        odd[2 * h] = _mm256_or_si256(_mm256_and_si256(b, low), _mm256_and_si256(_mm256_slli_epi16(top, 2), high));
-        even[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), low), _mm256_and_si256(top, high));
-        odd[2 * h + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), low),
-                                         _mm256_and_si256(_mm256_srli_epi16(top, 2), high));
-    }
+    six_bits(ql, qh, even, odd);
     interleave(even, quad);
     w[0] = halves(quad[0], quad[1]), w[1] = halves(quad[2], quad[3]);
     interleave(odd, quad);
     w[2] = halves(quad[0], quad[1]), w[3] = halves(quad[2], quad[3]);
 }
-
-inline void prefetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T1); }
 
 }  // namespace
 }  // namespace strata::cpu

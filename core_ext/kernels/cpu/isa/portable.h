@@ -6,8 +6,9 @@
 #include "kernels/cpu/activations.h"
 #include "kernels/cpu/blocks.h"
 
-/// The vectors of the CPU kernels in plain C++, without fused multiply-add: a backend of its own. The twin of avx2.h and
-/// avx512.h: same names, same order. Loops over fixed arrays, which compilers turn into whatever the target has.
+/// The vectors of the CPU kernels in plain C++, without fused multiply-add: a backend of its own. The twin of
+/// avx2.h and avx512.h: same names, same order. Loops over fixed arrays, which compilers turn into whatever
+/// the target has.
 namespace strata::cpu {
 namespace {
 
@@ -15,7 +16,7 @@ constexpr const char* ISA_NAME = "portable";
 constexpr const char* ISA_NUMERICS = "portable";
 constexpr int ROWS_32 = 4, ROWS_256 = 4, ROWS_FLOAT = 4;
 
-// ---- 16 floats: lane i is partial sum i ------------------------------------------------------------------------------
+// 16 floats: lane i is partial sum i
 
 struct V16 {
     float v[16];
@@ -26,8 +27,12 @@ inline V16 lanes16(F&& lane) {
     for (int i = 0; i < 16; ++i) out.v[i] = lane(i);
     return out;
 }
-inline V16 fill16(float x) { return lanes16([&](int) { return x; }); }
-inline V16 load16(const float* p) { return lanes16([&](int i) { return p[i]; }); }
+inline V16 fill16(float x) {
+    return lanes16([&](int) { return x; });
+}
+inline V16 load16(const float* p) {
+    return lanes16([&](int i) { return p[i]; });
+}
 inline void store16(float* p, V16 a) {
     for (int i = 0; i < 16; ++i) p[i] = a.v[i];
 }
@@ -40,7 +45,9 @@ inline V16 load16(const float* p, int64_t left) {
 inline void store16(float* p, int64_t left, V16 a) {
     for (int i = 0; i < 16 && i < left; ++i) p[i] = a.v[i];
 }
-inline V16 load16_f16(const uint8_t* p) { return lanes16([&](int i) { return blocks::read_f16(p + 2 * i); }); }
+inline V16 load16_f16(const uint8_t* p) {
+    return lanes16([&](int i) { return blocks::read_f16(p + 2 * i); });
+}
 inline V16 load16_bf16(const uint8_t* p) {
     return lanes16([&](int i) { return blocks::from_bf16(blocks::read<uint16_t>(p + 2 * i)); });
 }
@@ -48,15 +55,27 @@ inline void store16_f16(uint16_t* p, V16 a) {
     for (int i = 0; i < 16; ++i) p[i] = blocks::to_f16(a.v[i]);
 }
 
-inline V16 operator+(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] + b.v[i]; }); }
-inline V16 operator-(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] - b.v[i]; }); }
-inline V16 operator*(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] * b.v[i]; }); }
-inline V16 operator/(V16 a, V16 b) { return lanes16([&](int i) { return a.v[i] / b.v[i]; }); }
+inline V16 operator+(V16 a, V16 b) {
+    return lanes16([&](int i) { return a.v[i] + b.v[i]; });
+}
+inline V16 operator-(V16 a, V16 b) {
+    return lanes16([&](int i) { return a.v[i] - b.v[i]; });
+}
+inline V16 operator*(V16 a, V16 b) {
+    return lanes16([&](int i) { return a.v[i] * b.v[i]; });
+}
+inline V16 operator/(V16 a, V16 b) {
+    return lanes16([&](int i) { return a.v[i] / b.v[i]; });
+}
 /// a * b + c, rounded twice.
-inline V16 fma(V16 a, V16 b, V16 c) { return lanes16([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
+inline V16 fma(V16 a, V16 b, V16 c) {
+    return lanes16([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
+}
 inline float fma(float a, float b, float c) { return a * b + c; }
 /// The larger one; `keep` where x is NaN.
-inline V16 max_or(V16 x, V16 keep) { return lanes16([&](int i) { return x.v[i] > keep.v[i] ? x.v[i] : keep.v[i]; }); }
+inline V16 max_or(V16 x, V16 keep) {
+    return lanes16([&](int i) { return x.v[i] > keep.v[i] ? x.v[i] : keep.v[i]; });
+}
 /// a < b ? yes : no, lane by lane; no where one is NaN.
 inline V16 where_less(V16 a, V16 b, V16 yes, V16 no) {
     return lanes16([&](int i) { return a.v[i] < b.v[i] ? yes.v[i] : no.v[i]; });
@@ -74,7 +93,7 @@ inline V16 power_of_two(V16 shifted) {
     });
 }
 
-// ---- 8 floats and the one tree of every sum -------------------------------------------------------------------------
+// 8 floats and the one tree of every sum
 
 struct V8 {
     float v[8];
@@ -85,23 +104,31 @@ inline V8 lanes8(F&& lane) {
     for (int i = 0; i < 8; ++i) out.v[i] = lane(i);
     return out;
 }
-inline V8 fill8(float x) { return lanes8([&](int) { return x; }); }
+inline V8 fill8(float x) {
+    return lanes8([&](int) { return x; });
+}
 /// The float16 at p, everywhere.
 inline V8 fill8_f16(const uint8_t* p) { return fill8(blocks::read_f16(p)); }
-inline V8 times8(V8 a, V8 b) { return lanes8([&](int i) { return a.v[i] * b.v[i]; }); }
-inline V8 fma(V8 a, V8 b, V8 c) { return lanes8([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
+inline V8 times8(V8 a, V8 b) {
+    return lanes8([&](int i) { return a.v[i] * b.v[i]; });
+}
+inline V8 fma(V8 a, V8 b, V8 c) {
+    return lanes8([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
+}
 /// ((0+1) + (2+3)) + ((4+5) + (6+7)).
 inline float sum(V8 a) {
     return ((a.v[0] + a.v[1]) + (a.v[2] + a.v[3])) + ((a.v[4] + a.v[5]) + (a.v[6] + a.v[7]));
 }
 /// Lanes i and i + 8 first.
-inline V8 fold(V16 a) { return lanes8([&](int i) { return a.v[i] + a.v[i + 8]; }); }
+inline V8 fold(V16 a) {
+    return lanes8([&](int i) { return a.v[i] + a.v[i + 8]; });
+}
 /// Eight sums by the same tree: out[i] = sum(a[i]).
 inline void sum_each(const V8 a[8], float* out) {
     for (int i = 0; i < 8; ++i) out[i] = sum(a[i]);
 }
 
-// ---- Activations to int8 --------------------------------------------------------------------------------------------
+// Activations to int8
 
 struct I16 {
     int32_t v[16];
@@ -116,7 +143,9 @@ inline I16 whole16(F&& lane) {
 inline I16 magnitude_bits(V16 x) {
     return whole16([&](int i) { return blocks::read<int32_t>(&x.v[i]) & 0x7fffffff; });
 }
-inline I16 max(I16 a, I16 b) { return whole16([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
+inline I16 max(I16 a, I16 b) {
+    return whole16([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
 inline int32_t max_lane(I16 a) {
     int32_t most = a.v[0];
     for (int i = 1; i < 16; ++i) most = a.v[i] > most ? a.v[i] : most;
@@ -138,7 +167,8 @@ inline int32_t sum(I16 a) {
     return s;
 }
 
-// ---- Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of register j --
+// Weights in blocks of 32, LANES blocks side by side: quad j (values 4j .. 4j+3) of block b in lane b of
+// register j
 
 constexpr int LANES = 16;
 using Lanes = V16;
@@ -151,7 +181,9 @@ inline Lanes first_lanes(Lanes a, int n) {
 }
 inline V8 fold(const Lanes parts[1]) { return fold(parts[0]); }
 using Whole = I16;
-inline Lanes to_lanes(Whole a) { return lanes16([&](int i) { return static_cast<float>(a.v[i]); }); }
+inline Lanes to_lanes(Whole a) {
+    return lanes16([&](int i) { return static_cast<float>(a.v[i]); });
+}
 
 struct Quads {
     uint8_t v[8][64];
@@ -221,7 +253,8 @@ inline Lanes heads(const At& at, int offset) {
     return lanes16([&](int i) { return blocks::read_f16(at(i) + offset); });
 }
 
-// ---- Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1, 3, 5, 7 ----
+// Weights in blocks of 256, UNIT bytes at a time: groups 0, 2, 4, 6 in the first half of the units, then 1,
+// 3, 5, 7
 
 constexpr int UNIT = 32, UNITS = 256 / UNIT;
 /// 32 weights, or the 16 scales of their pairs.
@@ -234,7 +267,9 @@ struct Sums {
     int32_t v[8];
 };
 inline Sums no_sums() { return {}; }
-inline V8 to_float(Sums a) { return lanes8([&](int i) { return static_cast<float>(a.v[i]); }); }
+inline V8 to_float(Sums a) {
+    return lanes8([&](int i) { return static_cast<float>(a.v[i]); });
+}
 /// start + scale * w * x. A scale is two equal int16.
 template <int ADDED>
 inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
@@ -296,7 +331,8 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
     for (int i = 0; i < 256; ++i) {
         const int h = i / 128, j = i / 32 % 4;
-        const int low = ql[64 * h + j % 2 * 32 + i % 32] >> j / 2 * 4 & 15, high = qh[32 * h + i % 32] >> 2 * j & 3;
+        const int low = ql[64 * h + j % 2 * 32 + i % 32] >> j / 2 * 4 & 15,
+                  high = qh[32 * h + i % 32] >> 2 * j & 3;
         weight(w, i) = static_cast<uint8_t>(low | high << 4);
     }
 }
