@@ -83,10 +83,10 @@ class ChatTemplate:
         return "".join(pieces)
 
     def encode(self, messages: Messages, add_generation_prompt: bool = True) -> list[int]:
-        """The prompt as token ids; control tokens are read in the template's text, never in a message.
+        """The prompt as token ids; control tokens are read in the template's own text only.
 
-        In messages their names are broken by a mark until the control tokens have been found; then it is taken
-        out, so that text and template are cut into tokens together, as they stand.
+        In messages their names are split by a mark until the control tokens have been found; it is then taken
+        out, so that text and template are cut into tokens together.
 
         Raises:
             BadInput: as `render`.

@@ -170,7 +170,7 @@ class Tokenizer:
             merges.append((left, right))
         try:
             bpe = models.BPE(
-                vocab={token: i for i, token in enumerate(self._tokens)},
+                vocab=self._text_vocabulary({left + right for left, right in merges}),
                 merges=merges,
                 ignore_merges=self._pre in _WHOLE_WORDS_WIN,
             )
@@ -185,6 +185,17 @@ class Tokenizer:
         splits.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
         backend.pre_tokenizer = pre_tokenizers.Sequence(splits)
         return backend
+
+    def _text_vocabulary(self, merged: set[str]) -> dict[str, int]:
+        """The tokens that a text can become by merging: control tokens only if a merge makes them."""
+        normal: dict[str, int] = {}
+        control: dict[str, int] = {}
+        for i, token in enumerate(self._tokens):
+            if self._types[i] not in (_UNKNOWN, _CONTROL):
+                normal[token] = i
+            elif token in merged or len(token) == 1:
+                control[token] = i
+        return control | normal
 
     def _find(self, *types: int) -> dict[str, int]:
         return {token: i for i, token in enumerate(self._tokens) if self._types[i] in types and token}
