@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from strata_tui.engine import Engine, Sampling
 
-__all__ = ["Engine", "Sampling"]
+__all__ = ["Engine", "Sampling", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("strata-tui")
+        except PackageNotFoundError:  # run from the source tree
+            return "0+source"
     if name in __all__:
         from strata_tui import engine
 

@@ -68,7 +68,6 @@ class Switches:
     rate: float  # tokens per second; 0 = no cap
     paused: bool
     def step(self) -> None: ...  # while paused: let one window through
-    def in_force(self) -> dict[str, Any]: ...  # what the running request goes by; same keys
     def notices(self) -> list[str]: ...  # one line for each switch that was asked for and can't apply; drained
 
 class Sampling:
@@ -102,20 +101,28 @@ class Engine:
     switches: Switches
     draft_bytes: int
     def session(self) -> Session: ...
+    def in_force(self) -> dict[str, Any]: ...  # what the running request goes by, by switch name
     def drain_events(self) -> npt.NDArray[np.void]:
         """Events since the last call, in the order of their start within each producer; dtype EVENT_DTYPE."""
     dropped_events: int
     tracing: bool  # may be flipped at any time
     def eval(self, tokens: list[int]) -> dict[str, npt.NDArray[np.float32]]:
         """{"logits": [n, vocab], "hidden": [n, embd], "nextn_logits": [n-1, vocab] (only with a draft layer)}."""
-    def measure_read_bandwidth(self, threads: int) -> float: ...  # GB/s
     def inject_error(self, stage: int, window: int) -> None: ...  # tests: that stage's program of that window (0: next) fails
     def close(self) -> None: ...  # idempotent; cancels, joins every thread
 
 class Session:
-    def start(self, tokens: list[int], max_tokens: int, sampling: Sampling, end_tokens: list[int]) -> None:
+    def start(
+        self,
+        tokens: list[int],
+        max_tokens: int,
+        sampling: Sampling,
+        end_tokens: list[int],
+        replay: list[int] = ...,
+    ) -> None:
         """Begin a request on the control thread; `tokens` is the whole prompt, the part already read is not read again.
-        max_tokens 0 = up to the context. end_tokens empty = never stop by token (--ignore-eos)."""
+        max_tokens 0 = up to the context. end_tokens empty = never stop by token (--ignore-eos). replay: the text that
+        drafts are taken from by `replay:Q`."""
     def read(self) -> list[int]: ...  # tokens emitted since the last call; never blocks
     def wait(self, timeout_s: float) -> bool: ...  # until tokens or the end are there; releases the GIL
     def cancel(self) -> None: ...  # at the next verdict; finish "cancel"

@@ -4,89 +4,96 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from strata_tui import _core
 from strata_tui.errors import BadInput, StrataError
-from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
-from strata_tui.options import DeviceChoice, Placement, Sampling
 from strata_tui.events import Events
+from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
+from strata_tui.options import GREEDY, DeviceChoice, Placement, Sampling, parse_split
+from strata_tui.placement import place
+from strata_tui.switches import BY_NAME
 from strata_tui.tokenizer import Tokenizer
 
-__all__ = ["Engine", "Sampling", "Session", "Switches", "balanced_split", "cpu_info"]
+__all__ = ["Engine", "Sampling", "Session", "Switches", "cpu_info"]
 
 cpu_info = _core.cpu_info
 MAX_DEFAULT_CONTEXT = 8192
 
 
-def balanced_split(layer_bytes: Sequence[int], tail_bytes: int, stages: int) -> tuple[int, ...]:
-    """First layer of each later stage, so that the stage with the most bytes of weights has as few as possible.
-
-    Args:
-        layer_bytes: of each layer.
-        tail_bytes: what the last stage reads besides (head and draft layer).
-        stages: at most as many as layers.
-    """
-    n = len(layer_bytes)
-    total = [0]
-    for size in layer_bytes:
-        total.append(total[-1] + size)
-    # best[s][i]: least possible maximum with s stages over the first i layers, and where the last of them begins
-    best: list[list[tuple[int, int]]] = [[(total[i], 0) for i in range(n + 1)]]
-    for s in range(2, stages + 1):
-        row = [(1 << 62, 0)] * (n + 1)
-        for i in range(s, n + 1):
-            tail = tail_bytes if s == stages and i == n else 0
-            row[i] = min(
-                (max(best[-1][j][0], total[i] - total[j] + tail), j) for j in range(s - 1, i)
-            )
-        best.append(row)
-    split: list[int] = []
-    end = n
-    for s in range(stages, 1, -1):
-        end = best[s - 1][end][1]
-        split.append(end)
-    return tuple(reversed(split))
+@contextmanager
+def _native_errors(kind: type[StrataError]) -> Iterator[None]:
+    """What the native module throws, as one of ours."""
+    try:
+        yield
+    except _core.Error as error:
+        raise kind(str(error)) from None
 
 
 class Switches:
     """The live switches: set an attribute, and it takes effect at the next verdict.
 
-    `overlap`, `pipeline_windows`, `draft`, `draft_max`, `draft_min_p`, `theta`, `short_read`, `rate`, `paused`.
+    Raises:
+        BadInput: a value that its switch doesn't accept.
+        AttributeError: there is no such switch.
     """
+
+    overlap: bool
+    pipeline_windows: int
+    draft: str
+    draft_max: int
+    draft_min_p: float
+    theta: float
+    short_read: int
+    rate: float
+    paused: bool
 
     def __init__(self, native: _core.Engine) -> None:
         object.__setattr__(self, "_native", native)
-        object.__setattr__(self, "_switches", native.switches)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._switches, name)
+        if name not in Switches.__annotations__:
+            raise AttributeError(f"there is no switch {name!r}")
+        with _native_errors(StrataError):
+            return getattr(self._asked, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not hasattr(type(self._switches), name):
+        if name not in Switches.__annotations__:
             raise AttributeError(f"there is no switch {name!r}")
         try:
-            setattr(self._switches, name, value)
-        except (_core.Error, TypeError) as error:
-            raise BadInput(str(error).splitlines()[0]) from None
+            with _native_errors(BadInput):
+                setattr(self._asked, name, value)
+        except TypeError:
+            expected = BY_NAME[name].accepts.what if name in BY_NAME else "True or False"
+            raise BadInput(f"[switch] {name}: expected {expected}, got {value!r}") from None
+
+    @property
+    def _asked(self) -> _core.Switches:
+        native: _core.Engine = self.__dict__["_native"]
+        return native.switches  # refused once the engine is closed
 
     def in_force(self) -> dict[str, Any]:
         """What the running request goes by."""
-        return self._native.in_force()
+        native: _core.Engine = self.__dict__["_native"]
+        with _native_errors(StrataError):
+            return native.in_force()
 
     def notices(self) -> list[str]:
         """A line for each switch that was asked for and can't apply, since the last call."""
-        return self._switches.notices()
+        with _native_errors(StrataError):
+            return self._asked.notices()
 
     def step(self) -> None:
         """While paused: let one window through."""
-        self._switches.step()
+        with _native_errors(StrataError):
+            self._asked.step()
 
 
 class Session:
-    """One line of tokens. Requests follow one another on it; a prompt that extends it is read from there on."""
+    """One line of tokens. Requests follow one another; a prompt that extends it is read from there on."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -96,7 +103,7 @@ class Session:
         self,
         tokens: Sequence[int],
         max_tokens: int = 0,
-        sampling: Sampling = Sampling(),
+        sampling: Sampling = GREEDY,
         end_tokens: Sequence[int] = (),
         replay: Sequence[int] = (),
     ) -> None:
@@ -113,9 +120,12 @@ class Session:
         """
         native = _core.Sampling(**dataclasses.asdict(sampling))
         try:
-            self._native.start(list(tokens), max_tokens, native, list(end_tokens), list(replay))
-        except (_core.Error, TypeError) as error:
-            raise BadInput(str(error).splitlines()[0]) from None
+            with _native_errors(BadInput):
+                self._native.start(list(tokens), max_tokens, native, list(end_tokens), list(replay))
+        except TypeError:
+            raise BadInput(
+                "[session] expected token ids and limits that are whole numbers below 2^31"
+            ) from None
 
     def read(self) -> list[int]:
         """Tokens emitted since the last call; never waits."""
@@ -158,7 +168,8 @@ class Session:
 
     def fingerprint(self) -> dict[str, Any]:
         """The state, as a hash per layer."""
-        return self._native.fingerprint()
+        with _native_errors(StrataError):
+            return self._native.fingerprint()
 
     def record_plain(self, tokens: Sequence[int], **request: Any) -> list[int]:
         """The text of plain decoding, for `replay` drafts; the session begins anew afterwards."""
@@ -180,7 +191,7 @@ class Session:
         self,
         prompt: str | Sequence[int],
         max_tokens: int = 0,
-        sampling: Sampling = Sampling(),
+        sampling: Sampling = GREEDY,
         ignore_eos: bool = False,
     ) -> Iterator[int]:
         """Token ids as they come. Closing the iterator cancels the request.
@@ -190,12 +201,13 @@ class Session:
             StrataError: a stage failed; the session has ended.
         """
         tokens = self._engine.tokens_of(prompt) if isinstance(prompt, str) else list(prompt)
-        request = {
+        request: dict[str, Any] = {
             "max_tokens": max_tokens,
             "sampling": sampling,
             "end_tokens": [] if ignore_eos else self._engine.end_tokens,
         }
-        replay = self.record_plain(tokens, **request) if self._engine.switches.draft.startswith("replay") else []
+        replays = self._engine.switches.draft.startswith("replay")
+        replay = self.record_plain(tokens, **request) if replays else []
         self.start(tokens, replay=replay, **request)
         try:
             while True:
@@ -227,12 +239,9 @@ class Engine:
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
         require_supported(model)
         self.model = model
-        options = _native_options(model, placement)
-        options.events = events
         try:
-            self.native = _core.Engine(model.native, options)
-        except _core.Error as error:
-            raise BadInput(str(error)) from None
+            with _native_errors(BadInput):
+                self.native = _core.Engine(model.native, _native_options(model, placement, events))
         except MemoryError:
             raise BadInput("[engine] not enough memory: try a smaller --ctx or --chunk") from None
         self.switches = Switches(self.native)
@@ -247,23 +256,37 @@ class Engine:
         cls,
         path: Path | str | None = None,
         *,
-        split: Sequence[int] | None = None,
+        split: Sequence[int] | str | None = None,
         stages: int | None = None,
-        devices: Sequence[str] | None = None,
+        devices: Sequence[str] | str | None = None,
         threads: int | None = None,
         context: int | None = None,
         kv: str = "f16",
         chunk: int = 512,
         pipeline_max: int | None = None,
-        isa: str = "",
+        isa: str | None = None,
         events: bool = True,
         **switches: Any,
     ) -> Engine:
-        """Open a model file (None: the embedded model) and place it.
+        """Open a model file (None: the embedded model) and place it. The environment is not looked at.
+
+        Args:
+            split: first layer of each later stage: (12, 24), or as on the command line, "12,24" or "auto".
+            devices: one a stage, as on the command line: ("cpu:2", "cpu:2@2-3").
+            threads: per stage, where its device says nothing.
+            context: tokens that a session can hold. None: the model's, 8192 at most.
+            pipeline_max: windows in flight to allocate for.
+            isa: avx512, avx2 or portable. None: the best.
+            events: record what happens; see `events()`.
+            switches: values of live switches: overlap=True, draft="none".
 
         Raises:
             BadInput: a file, placement or switch that can't be used.
         """
+        if isinstance(split, str):
+            split = parse_split(split)
+        if isinstance(devices, str):
+            devices = devices.split(",")
         placement = Placement(
             stages=stages,
             split=None if split is None else tuple(split),
@@ -273,7 +296,7 @@ class Engine:
             kv=kv,
             chunk=chunk,
             pipeline_max=pipeline_max,
-            isa=isa,
+            isa=isa or "",
         )
         engine = cls(ModelFile(embedded_model_path() if path is None else path), placement, events)
         try:
@@ -291,11 +314,13 @@ class Engine:
 
     def session(self) -> Session:
         """A new session; the one before is ended."""
-        return Session(self)
+        with _native_errors(StrataError):
+            return Session(self)
 
     def events(self) -> Events:
-        """What was recorded since the last call."""
-        return self.native.drain_events()
+        """What was recorded since the last call; times are of `now_ns`'s clock."""
+        with _native_errors(StrataError):
+            return self.native.drain_events()
 
     @property
     def dropped_events(self) -> int:
@@ -314,11 +339,12 @@ class Engine:
         return _core.steady_ns()
 
     def eval(self, tokens: Sequence[int]) -> dict[str, Any]:
-        """Arrays `logits` [n, vocab], `hidden` [n, embd] and, with a draft layer, `nextn_logits` [n-1, vocab]."""
+        """Arrays `logits` [n, vocab], `hidden` [n, embd]; with a draft layer `nextn_logits` [n-1, vocab]."""
         try:
-            return self.native.eval(list(tokens))
-        except (_core.Error, TypeError) as error:
-            raise BadInput(str(error).splitlines()[0]) from None
+            with _native_errors(BadInput):
+                return self.native.eval(list(tokens))
+        except TypeError:
+            raise BadInput("[eval] expected token ids that are whole numbers below 2^31") from None
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -341,7 +367,9 @@ class Engine:
         tokens = self.tokenizer.encode(prompt)
         if not tokens:
             if self.tokenizer.bos is None:
-                raise BadInput(f"expected a prompt ({self.model.file_name} has no BOS token to begin with), got none")
+                raise BadInput(
+                    f"[prompt] expected a text ({self.model.file_name} has no BOS token), got none"
+                )
             tokens = [self.tokenizer.bos]
         return tokens
 
@@ -356,36 +384,19 @@ class Engine:
         self.close()
 
 
-def _native_options(model: ModelFile, placement: Placement) -> _core.EngineOptions:
-    """Defaults filled in: two stages, layers by bytes of weights, an equal share of the cores."""
-    n_layers = model.n_layers
-    if placement.split is not None:
-        split = placement.split
-        if placement.stages is not None and placement.stages != len(split) + 1:
-            raise BadInput(f"--stages: expected {len(split) + 1} as --split has it, got {placement.stages}")
-    else:
-        stages = placement.stages or (len(placement.devices) if placement.devices and len(placement.devices) > 1 else 0)
-        stages = stages or min(2, n_layers)
-        if not 1 <= stages <= min(n_layers, 32):
-            raise BadInput(
-                f"--stages: expected 1 to {min(n_layers, 32)} ({model.file_name} has {n_layers} layers), got {stages}"
-            )
-        split = balanced_split(model.layer_bytes, model.tail_bytes, stages)
-    n_stages = len(split) + 1
-    choices = placement.devices or (DeviceChoice(),)
-    if len(choices) == 1:
-        choices *= n_stages
-    share = placement.threads or max(1, len(cpu_info()["cores"]) // n_stages)
+def _native_options(model: ModelFile, placement: Placement, events: bool) -> _core.EngineOptions:
+    split, devices = place(placement, model, n_cores=len(cpu_info()["cores"]))
     options = _core.EngineOptions()
     options.split = list(split)
-    options.devices = [_core.DeviceSpec("cpu", c.threads or share, list(c.cores)) for c in choices]
-    trained = model.context_length
-    options.context = placement.context or min(trained, MAX_DEFAULT_CONTEXT) or MAX_DEFAULT_CONTEXT
-    try:
-        options.kv_type = placement.kv
-    except _core.Error as error:
-        raise BadInput(str(error)) from None
-    options.chunk = min(placement.chunk, options.context) if placement.chunk > 0 else placement.chunk
+    options.devices = [
+        _core.DeviceSpec(device.kind, device.threads, list(device.cores)) for device in devices
+    ]
+    options.context = placement.context or min(
+        model.context_length or MAX_DEFAULT_CONTEXT, MAX_DEFAULT_CONTEXT
+    )
+    options.kv_type = placement.kv
+    options.chunk = min(placement.chunk, options.context)
     options.pipeline_max = placement.pipeline_max or 0
     options.isa = placement.isa
+    options.events = events
     return options

@@ -1,4 +1,4 @@
-"""What a run is asked for: placement, switches, sampling, prompt. Made by the command line, read by everyone."""
+"""What a run is asked for: placement, switches, sampling, prompt. Made by the command line."""
 
 from __future__ import annotations
 
@@ -22,16 +22,25 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        def expect(ok: bool, name: str, what: str, got: Any) -> None:
-            if not ok:
+        # Each as "it holds", so that nan is refused too.
+        for holds, name, what, got in (
+            (0 <= self.temperature <= 100, "temp", "a number from 0 to 100", self.temperature),
+            (0 <= self.top_k < 1 << 31, "top-k", "0 (off) or a count", self.top_k),
+            (0 < self.top_p <= 1, "top-p", "a number above 0, up to 1", self.top_p),
+            (0 <= self.min_p < 1, "min-p", "a number from 0 to below 1", self.min_p),
+            (
+                0 < self.repeat_penalty <= 100,
+                "repeat-penalty",
+                "a number above 0, up to 100",
+                self.repeat_penalty,
+            ),
+            (0 <= self.seed < 1 << 64, "seed", "a number from 0 to 2^64 - 1", self.seed),
+        ):
+            if not holds:
                 raise BadInput(f"--{name}: expected {what}, got {got}")
 
-        expect(0 <= self.temperature <= 100, "temp", "a number from 0 to 100", self.temperature)
-        expect(0 <= self.top_k < 1 << 31, "top-k", "0 (off) or a count", self.top_k)
-        expect(0 < self.top_p <= 1, "top-p", "a number above 0, up to 1", self.top_p)
-        expect(0 <= self.min_p < 1, "min-p", "a number from 0 to below 1", self.min_p)
-        expect(0 < self.repeat_penalty <= 100, "repeat-penalty", "a number above 0, up to 100", self.repeat_penalty)
-        expect(0 <= self.seed < 1 << 64, "seed", "a number from 0 to 2^64 - 1", self.seed)
+
+GREEDY = Sampling()
 
 
 @dataclass(frozen=True)
@@ -43,23 +52,40 @@ class DeviceChoice:
     cores: tuple[int, ...] = ()
 
     @staticmethod
-    def parse(text: str) -> DeviceChoice:
-        """`cpu`, `cpu:THREADS`, `cpu:THREADS@CORE`, `cpu:THREADS@CORE+CORE` or `@FIRST-LAST`."""
-        kind, _, rest = text.strip().partition(":")
-        if kind in ("gpu", "paced"):
-            raise BadInput(f"--device: expected cpu, cpu:THREADS or cpu:THREADS@CORES (no {kind} yet), got {text!r}")
-        threads_text, at, cores_text = rest.partition("@")
+    def parse(text: str, where: str = "--device") -> DeviceChoice:
+        """`cpu`, `cpu:THREADS`, or pinned: `cpu:THREADS@CORES` with CORES as 0, 0-3 or 0+2+4."""
+        kind, colon, rest = text.strip().partition(":")
+        threads, at, cores = rest.partition("@")
         try:
-            threads = int(threads_text) if threads_text else 0
-            cores: list[int] = []
-            for part in cores_text.split("+") if at else []:
-                first, dash, last = part.partition("-")
-                cores += range(int(first), int(last) + 1) if dash else [int(first)]
-            if kind != "cpu" or threads < 0 or (":" in text and not rest) or (at and not cores):
+            if kind != "cpu" or (colon and not 1 <= int(threads) <= 1024):
                 raise ValueError
+            return DeviceChoice(kind, int(threads or 0), _cores(cores) if at else ())
         except ValueError:
-            raise BadInput(f"--device: expected cpu, cpu:THREADS or cpu:THREADS@CORES, got {text!r}") from None
-        return DeviceChoice(kind, threads, tuple(cores))
+            later = f" ({kind} is not in this version)" if kind in ("gpu", "paced") else ""
+            expected = "cpu, cpu:THREADS or cpu:THREADS@CORES"
+            raise BadInput(f"{where}: expected {expected}{later}, got {text!r}") from None
+
+
+def _cores(text: str) -> tuple[int, ...]:
+    """0-2+5 -> 0, 1, 2, 5."""
+    cores: list[int] = []
+    for part in text.split("+"):
+        first, dash, last = part.partition("-")
+        span = range(int(first), int(last if dash else first) + 1)
+        if not 1 <= len(span) <= 4096:
+            raise ValueError
+        cores += span
+    return tuple(cores)
+
+
+def parse_split(text: str, where: str = "--split") -> tuple[int, ...] | None:
+    """First layer of each later stage; None for `auto`."""
+    if text.strip() == "auto":
+        return None
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise BadInput(f"{where}: expected auto or layers like 12,24,36, got {text!r}") from None
 
 
 @dataclass(frozen=True)

@@ -23,30 +23,31 @@ _LATER: dict[str, Any] = {
 
 
 def per_second(count: float, ns: float) -> float | None:
-    return count / ns * 1e9 if ns > 0 else None
+    return count / ns * 1e9 if count and ns > 0 else None
 
 
 def rates(stats: dict[str, Any]) -> dict[str, Any]:
     """Rates of one request; each names its denominator in its key.
 
-    tokens_per_s counts the tokens of verify windows over their time, verdict to verdict, without what a rate cap or a
-    pause held back.
+    tokens_per_s counts the tokens of verify windows over their time, verdict to verdict, without what a rate
+    cap or a pause held back.
     """
-    windows, drafted = stats["windows"], stats["drafted"]
+    windows = stats["windows"]
+    ms_per_window = stats["window_ns"] / windows / 1e6 if windows else None
     accepted_at = [
         accepted / had
         for accepted, had in zip(stats["accepted_per_position"], stats["drafted_per_position"], strict=True)
         if had
     ]
     return {
-        "prefill_tokens_per_s": per_second(stats["prefill_rows"], stats["prefill_ns"]) if stats["prefill_rows"] else None,
+        "prefill_tokens_per_s": per_second(stats["prefill_rows"], stats["prefill_ns"]),
         "time_to_first_token_ms": stats["first_token_ns"] / 1e6 if stats["generated"] else None,
         "tokens_per_s": per_second(stats["generated"], stats["window_ns"]),
-        "ms_per_window": stats["window_ns"] / windows / 1e6 if windows else None,
-        "ms_fresh": stats["window_ns"] / windows / 1e6 if windows else None,  # all windows are fresh without guesses
+        "ms_per_window": ms_per_window,
+        "ms_fresh": ms_per_window,  # all windows are fresh without guesses
         "tokens_per_window": stats["generated"] / windows if windows else None,
         "windows": windows,
-        "drafted": drafted,
+        "drafted": stats["drafted"],
         "accepted": stats["accepted"],
         "accepted_per_position": accepted_at,
         "windows_overlapped": stats["windows_overlapped"],
@@ -56,7 +57,7 @@ def rates(stats: dict[str, Any]) -> dict[str, Any]:
 
 
 def stage_times(events: Events, n_stages: int) -> list[dict[str, Any]]:
-    """Device time of each stage over a request's events: running (windows, chunks, commits) and waiting, in ms."""
+    """Device time of each stage over a request, in ms: running (windows, chunks, commits) and waiting."""
     times = []
     for stage in range(n_stages):
         mine = events[events["stage"] == stage]
@@ -86,14 +87,15 @@ def stages_busy_mean(events: Events, n_stages: int) -> float | None:
 
 
 def hand_off_lines(events: Events, n_stages: int) -> list[str]:
-    """One line a boundary: which hand-off its windows went over."""
-    launches = events[events["kind"] == Kind.launch]
+    """One line a boundary: the hand-offs in force and the windows that went over each, chunks left out."""
+    windows = events["window"][events["kind"] == Kind.window]
+    launches = events[(events["kind"] == Kind.launch) & np.isin(events["window"], windows)]
     lines = []
     for stage in range(1, n_stages):
         here = launches[launches["stage"] == stage]
         ahead = int((here["a"] == 1).sum())
         serial = len(here) - ahead
-        counts = [f"{name} ({n})" for name, n in (("overlapped", ahead), ("serial", serial)) if n]
+        counts = [f"{name} ({n} windows)" for name, n in (("overlapped", ahead), ("serial", serial)) if n]
         lines.append(f"strata: hand-off stage {stage - 1} -> {stage}: {', '.join(counts) or 'none'}")
     return lines
 
@@ -101,7 +103,8 @@ def hand_off_lines(events: Events, n_stages: int) -> list[str]:
 def pipeline_line(stats: dict[str, Any]) -> str:
     """The `strata pipeline:` line; without pipelined windows nothing is launched ahead of a verdict."""
     ms = f"{stats['window_ns'] / stats['windows'] / 1e6:.2f}" if stats["windows"] else "-"
-    return f"strata pipeline: windows {stats['windows']}, launched 0, kept 0, rolled back 0, gated 0, ms fresh {ms}"
+    guesses = "launched 0, kept 0, rolled back 0, gated 0"
+    return f"strata pipeline: windows {stats['windows']}, {guesses}, ms fresh {ms}"
 
 
 def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> list[str]:
@@ -117,7 +120,8 @@ def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> li
         f"prompt: {r['prompt_tokens']} tokens{cached}, read at {prefill} tok/s; "
         f"first token after {show(r['time_to_first_token_ms'], '.1f')} ms",
         f"text: {stats['generated']} tokens ({finish}), {show(r['tokens_per_s'], '.1f')} tok/s = "
-        f"{show(r['tokens_per_window'], '.2f')} tokens per window / {show(r['ms_per_window'], '.2f')} ms per window, "
+        f"{show(r['tokens_per_window'], '.2f')} tokens per window / "
+        f"{show(r['ms_per_window'], '.2f')} ms per window, "
         f"{r['windows']} windows ({r['windows_overlapped']} overlapped)",
     ]
     if r["drafted"]:

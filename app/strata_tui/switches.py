@@ -1,4 +1,4 @@
-"""Every switch: its flag, its environment name, its default, what it accepts. A flag wins over the environment."""
+"""Every switch: its names, its default, what it accepts. A flag wins over the environment."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from strata_tui.errors import BadInput
 MAX_DRAFTS = 7
 
 
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
+@dataclass(frozen=True)
+class Accepts:
+    """A kind of value: `read` makes it of a text, or raises ValueError or KeyError; `what` names it."""
+
+    read: Callable[[str], Any]
+    what: str
+
+
+def _whole(low: int, high: int) -> Accepts:
+    def read(text: str) -> int:
         value = int(text)
         if not low <= value <= high:
             raise ValueError
         return value
 
-    parse.__doc__ = f"a whole number from {low} to {high}"
-    return parse
+    return Accepts(read, f"a whole number from {low} to {high}")
 
 
-def _number(low: float, high: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
+def _number(low: float, high: float) -> Accepts:
+    def read(text: str) -> float:
         value = float(text)
-        if not low <= value <= high:
+        if not low <= value <= high:  # so that nan is refused too
             raise ValueError
         return value
 
-    parse.__doc__ = f"a number from {low:g} to {high:g}"
-    return parse
+    return Accepts(read, f"a number from {low:g} to {high:g}")
 
 
-def _on_off(text: str) -> bool:
-    """0 or 1"""
-    return {"0": False, "1": True, "off": False, "on": True}[text.strip().lower()]
-
-
-def _draft(text: str) -> str:
-    """mtp, lookup, none or replay:Q with Q from 0 to 1"""
+def _read_draft(text: str) -> str:
     source, colon, quality = text.partition(":")
     if colon:
         if source != "replay" or not 0 <= float(quality) <= 1:
@@ -49,58 +49,67 @@ def _draft(text: str) -> str:
     return {"mtp": "mtp", "lookup": "lookup", "none": "none"}[text]
 
 
+ON_OFF = Accepts(
+    lambda text: {"0": False, "1": True, "off": False, "on": True}[text.strip().lower()], "0 or 1"
+)
+DRAFT = Accepts(_read_draft, "mtp, lookup, none or replay:Q with Q from 0 to 1")
+
+
 @dataclass(frozen=True)
 class Switch:
-    """A switch of the decode loop; `parse`'s docstring says what it accepts."""
+    """A live switch of the decode loop."""
 
     name: str  # in Python, TOML and traces
-    flag: str
     environment: str  # "" = none
-    default: Any
-    parse: Callable[[str], Any]
+    default: Any  # None: the engine decides by the file
+    accepts: Accepts
     meaning: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
 
     def read(self, text: str, where: str) -> Any:
         """The value of a text; `where` names its flag, variable or key in the error."""
         try:
-            return self.parse(text)
+            return self.accepts.read(text)
         except (ValueError, KeyError):
-            raise BadInput(f"{where}: expected {self.parse.__doc__}, got {text!r}") from None
+            raise BadInput(f"{where}: expected {self.accepts.what}, got {text!r}") from None
 
 
 SWITCHES = (
-    Switch("overlap", "--overlap", "STRATA_SPLIT_OVERLAP", False, _on_off, "launch the next stage ahead of its input"),
-    Switch(
-        "pipeline_windows",
-        "--pipeline-windows",
-        "STRATA_PIPELINE_WINDOWS",
-        0,
-        _whole(0, 32),
-        "windows in flight",
-    ),
-    Switch("draft", "--draft", "", None, _draft, "where drafts come from; mtp if the file has it, else lookup"),
-    Switch("draft_max", "--draft-max", "", 4, _whole(0, MAX_DRAFTS), "drafts a window at most"),
-    Switch("draft_min_p", "--draft-min-p", "", 0.0, _number(0, 1), "drafting stops below this probability"),
-    Switch(
-        "theta", "--theta", "STRATA_PIPELINE_THETA", 0.2, _number(0, 1e6), "guesses below this estimate are gated"
-    ),
-    Switch("short_read", "--short-read", "", 64, _whole(0, 1 << 20), "prompt rests read through windows"),
-    Switch("rate", "--rate", "", 0.0, _number(0, 1e6), "tokens per second at most; 0 = no cap"),
+    Switch("overlap", "STRATA_SPLIT_OVERLAP", False, ON_OFF, "launch the next stage ahead of its input"),
+    Switch("pipeline_windows", "STRATA_PIPELINE_WINDOWS", 0, _whole(0, 32), "windows in flight"),
+    Switch("draft", "", None, DRAFT, "where drafts come from; mtp if the file has it, else lookup"),
+    Switch("draft_max", "", 4, _whole(0, MAX_DRAFTS), "drafts a window at most"),
+    Switch("draft_min_p", "", 0.0, _number(0, 1), "drafting stops below this probability"),
+    Switch("theta", "STRATA_PIPELINE_THETA", 0.2, _number(0, 1e6), "guesses below this estimate are gated"),
+    Switch("short_read", "", 64, _whole(0, 1 << 20), "prompt rests up to this long are read through windows"),
+    Switch("rate", "", 0.0, _number(0, 1e6), "tokens per second at most; 0: no cap"),
 )
 BY_NAME = {switch.name: switch for switch in SWITCHES}
 
 TEST_SWITCHES = ("STRATA_PIPELINE_FORCE_MISS", "STRATA_PIPELINE_SPEC_DEPTH", "STRATA_PIPELINE_LOG")
-"""Read only with STRATA_PIPELINE_DEBUG=1; they come with pipelined windows."""
+"""Read only with STRATA_PIPELINE_DEBUG=1; they come with pipelined windows, as do the reports."""
+REPORTS = ("STRATA_DECODE_TIMING", "STRATA_SPLIT_TIMING", "STRATA_VERIFY_PROFILE")
 
-WITHOUT_COUNTERPART = {
+FLAGS_WITHOUT_COUNTERPART = {
+    "--pcie-frac": "no experts are streamed over a bus",
+    "--adapt-every": "no experts are moved while decoding",
+    "--adapt-async": "no experts are moved while decoding",
+    "--split-device": "--device names each stage's device",
+}
+VARIABLES_WITHOUT_COUNTERPART = {
     "STRATA_IQ_MT_MIN": "kernels here are row-invariant already",
     "STRATA_SPLIT_OWN": "each stage always owns its device",
     "STRATA_STAGE_TRIM": "a stage allocates what it needs",
-    "STRATA_PF_FUSED": "prefill has one way here",
-    "STRATA_PF_GEMM": "prefill has one way here",
-    "STRATA_PF_SWITCH_MIN_T": "prefill has one way here",
+    "STRATA_PF_": "prefill has one way here",  # and what follows
 }
-"""Switches of the upstream engine that mean nothing here, with the reason."""
+"""Switches of the upstream engine that mean nothing here, with the reason: each that is set gives a line."""
+
+
+def without_counterpart(name: str, why: str) -> str:
+    return f"{name} is set and has no counterpart here: {why}"
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], list[str]]:
@@ -113,6 +122,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> tuple[dict[
         BadInput: a value that its switch doesn't accept.
     """
     debug = environment.get("STRATA_PIPELINE_DEBUG") == "1"
+    only_with_debug = "it is read only with STRATA_PIPELINE_DEBUG=1"
     values: dict[str, Any] = {}
     notes: list[str] = []
     for switch in SWITCHES:
@@ -120,16 +130,20 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> tuple[dict[
         if not text:
             continue
         if switch.name == "theta" and not debug:
-            notes.append(f"{switch.environment} is read only with STRATA_PIPELINE_DEBUG=1; --theta needs none")
+            notes.append(f"{switch.environment} is set and not used: {only_with_debug}; --theta needs none")
             continue
         values[switch.name] = switch.read(text, switch.environment)
     for name in TEST_SWITCHES:
         if environment.get(name):
-            why = "it comes with pipelined windows" if debug else "it is read only with STRATA_PIPELINE_DEBUG=1"
+            why = "it comes with pipelined windows" if debug else only_with_debug
             notes.append(f"{name} is set and not used: {why}")
-    for name, why in WITHOUT_COUNTERPART.items():
-        if environment.get(name):
-            notes.append(f"{name} is set and has no counterpart here: {why}")
+    for name in REPORTS:
+        if environment.get(name, "0") not in ("", "0"):
+            notes.append(f"{name} is set and not used: it comes with pipelined windows")
+    for name in sorted(environment):
+        for start, why in VARIABLES_WITHOUT_COUNTERPART.items():
+            if environment[name] and (name == start or (start.endswith("_") and name.startswith(start))):
+                notes.append(without_counterpart(name, why))
     return values, notes
 
 
@@ -138,11 +152,7 @@ def resolve(
 ) -> tuple[dict[str, Any], list[str]]:
     """Flag over environment over profile over default (None stays None: the engine decides by the file)."""
     from_env, notes = from_environment(environment)
-    values = {
-        switch.name: next(
-            (source[switch.name] for source in (flags, from_env, profile) if source.get(switch.name) is not None),
-            switch.default,
-        )
-        for switch in SWITCHES
-    }
+    values = {switch.name: switch.default for switch in SWITCHES}
+    for source in (profile, from_env, flags):
+        values.update({name: value for name, value in source.items() if value is not None})
     return values, notes

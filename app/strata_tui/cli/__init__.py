@@ -16,7 +16,7 @@ def main() -> None:
     from strata_tui.errors import BadInput, StrataError
 
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="strata-tui", standalone_mode=False)
     except click.exceptions.Abort:
         code = INTERRUPTED
     except click.ClickException as error:

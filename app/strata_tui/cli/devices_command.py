@@ -16,7 +16,9 @@ def command(as_json: bool) -> None:
 
     info: dict[str, Any] = cpu_info()
     if as_json:
-        click.echo(json.dumps({"cpu": {**info, "numa": {str(k): v for k, v in info["numa"].items()}}, "gpus": []}))
+        click.echo(
+            json.dumps({"cpu": {**info, "numa": {str(k): v for k, v in info["numa"].items()}}, "gpus": []})
+        )
         return
     cores = info["cores"]
     click.echo(f"cpu    {info['model'] or 'processor'}: {len(cores)} cores ({', '.join(map(str, cores))})")

@@ -8,31 +8,30 @@ from typing import Any
 
 import click
 
-from strata_tui.cli.run_options import gather, parse_ids, run_options
-from strata_tui.errors import BadInput
+from strata_tui.cli.run_options import MODEL, gather, parse_ids, run_options
 
 
 @click.command("eval")
-@click.argument("model", required=False, type=click.Path(path_type=Path))
+@MODEL
 @click.option("--tokens", "ids", metavar="IDS", required=True, help="Token ids: 12,7,301 or @FILE.")
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="An .npz file.")
+@click.option("-o", "output", type=click.Path(path_type=Path), required=True, help="An .npz file.")
 @run_options
 def command(model: Path | None, ids: str, output: Path, **options: Any) -> None:
     """One pass over the tokens, to a file of arrays.
 
-    logits [n, vocab] and hidden [n, embd] (after the output norm), nextn_logits [n-1, vocab] where the model has a
-    draft layer; float32. K/V cells are f32 unless --kv says otherwise.
+    logits [n, vocab] and hidden [n, embd] (after the output norm), nextn_logits [n-1, vocab] where the model
+    has a draft layer; float32. K/V cells are f32 unless --kv says otherwise.
     """
-    options["kv"] = options["kv"] or "f32"
-    run = gather(options, model)
+    run = gather({**options, "kv": options["kv"] or "f32"}, model)
     tokens = parse_ids(ids)
-    if output.is_dir() or not output.parent.is_dir():
-        raise BadInput(f"-o: expected a file in a folder that exists, got {output}")
     import numpy as np
 
-    from strata_tui.cli.headless import open_engine
+    from strata_tui.cli.headless import log_lines, open_engine, output_file
 
-    with open_engine(run) as engine:
+    output_file(output, "-o")
+    with log_lines(run) as log, open_engine(run) as engine:
+        for note in run.notes:
+            log(note)
         arrays = engine.eval(tokens)
     unfinished = output.with_name(output.name + ".part")
     try:

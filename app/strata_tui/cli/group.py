@@ -46,7 +46,11 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}, or a model file"
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"expected one of {', '.join(COMMANDS)}, or a model file"
+            )
             raise click.UsageError(f"no command or file {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -54,23 +58,24 @@ class Commands(click.Group):
 def _means_open(word: str) -> bool:
     if word in ("--help", "-h", "--version"):
         return False
-    return word.startswith("-") or word.endswith(".gguf") or "/" in word or "\\" in word or Path(word).exists()
+    return (
+        word.startswith("-") or word.endswith(".gguf") or "/" in word or "\\" in word or Path(word).exists()
+    )
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    from importlib.metadata import PackageNotFoundError, version
+    from strata_tui import __version__
 
-    try:
-        click.echo(f"strata-tui {version('strata-tui')}")
-    except PackageNotFoundError:
-        click.echo("strata-tui (not installed)")
+    click.echo(f"strata-tui {__version__}")
     ctx.exit()
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 def cli() -> None:
     """See where the time goes when a language model is split over several devices.
 

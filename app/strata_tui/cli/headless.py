@@ -1,21 +1,23 @@
-"""A request without the console: text streams out, Ctrl-C ends it at a token, events are drained meanwhile."""
+"""A request without the console: text streams out, Ctrl-C ends it at a token, events are drained."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from strata_tui.engine import Engine
 from strata_tui.errors import BadInput, StrataError
+from strata_tui.events import EVENT_DTYPE, Events
 from strata_tui.gguf_file import ModelFile, embedded_model_path
 from strata_tui.options import RunOptions
-from strata_tui.events import EVENT_DTYPE, Events
 from strata_tui.tokenizer import printable
 
 DRAIN_S = 0.05  # rings hold far more than is recorded in this time
@@ -43,6 +45,17 @@ def open_engine(options: RunOptions) -> Engine:
         engine.close()
         raise
     return engine
+
+
+def about(engine: Engine) -> dict[str, Any]:
+    """What `run --json` says of the model and of how it is computed."""
+    return {
+        "model": engine.model.file_name,
+        "model_sha256": engine.model.sha256,
+        "arch": engine.model.architecture,
+        "emulated": engine.emulated,
+        "numerics": engine.stages[0].numerics,
+    }
 
 
 def uses_chat(engine: Engine, options: RunOptions) -> bool:
@@ -93,7 +106,7 @@ def decode(engine: Engine, options: RunOptions, write: Callable[[str], None]) ->
     """
     session = engine.session()
     tokens = prompt_tokens(engine, options)
-    request = {
+    request: dict[str, Any] = {
         "max_tokens": options.max_tokens,
         "sampling": options.sampling,
         "end_tokens": [] if options.ignore_eos else _end_tokens(engine, options),
@@ -113,6 +126,8 @@ def decode(engine: Engine, options: RunOptions, write: Callable[[str], None]) ->
         engine.events()  # what was recorded before this request
         if not interrupt.asked:
             session.start(tokens, replay=replay, **request)
+        if interrupt.asked:  # perhaps between the two
+            session.cancel()
         while True:
             ended = not session.running
             new = session.read()
@@ -166,10 +181,18 @@ def _decoder(engine: Engine, options: RunOptions) -> Any:
 def to_stdout(piece: str) -> None:
     """Exact into a pipe; on a terminal nothing of a model's text may move the cursor."""
     if sys.stdout.isatty():
-        sys.stdout.write(printable(piece))
+        data = printable(piece).encode(sys.stdout.encoding, "replace")
     else:
-        sys.stdout.buffer.write(piece.encode("utf-8", "replace"))
-    sys.stdout.flush()
+        data = piece.encode("utf-8", "replace")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def output_file(path: Path, flag: str) -> Path:
+    """`path`, if a file can be made there: said before the work, not after it."""
+    if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise BadInput(f"{flag}: expected a file in a folder that can be written to, got {path}")
+    return path
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,21 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
 
     layers, types = about["layers"], about["types"]
     kinds = ", ".join(
-        f"{layers[kind]} {name}" for kind, name in (("gdn", "Gated DeltaNet"), ("attention", "attention")) if layers[kind]
+        f"{layers[kind]} {name}"
+        for kind, name in (("gdn", "Gated DeltaNet"), ("attention", "attention"))
+        if layers[kind]
     )
     vocabulary = "none" if about["vocabulary"] is None else f"{about['vocabulary']:,} tokens"
     rows = [
         ("file", f"{about['file']}, {_size(about['size_bytes'])}, GGUF version {about['gguf_version']}"),
-        ("model", f"{about['name']}" + (f" ({about['licence']})" if isinstance(about["licence"], str) else "")),
-        ("architecture", about["architecture"] + ("" if about["supported"] else " (can't be run by this version)")),
+        (
+            "model",
+            f"{about['name']}" + (f" ({about['licence']})" if isinstance(about["licence"], str) else ""),
+        ),
+        (
+            "architecture",
+            about["architecture"] + ("" if about["supported"] else " (can't be run by this version)"),
+        ),
         ("parameters", f"{about['parameters']:,} in {about['tensors']} tensors"),
         ("types", ", ".join(f"{name} {t['share']:.1%}" for name, t in types.items())),
         ("layers", f"{layers['total']}: {kinds}"),
@@ -43,12 +52,18 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
 
 @click.command("inspect")
 @click.argument("model", required=False, type=click.Path(path_type=Path))
-@click.option("--stages", type=click.IntRange(1, 32), default=2, show_default=True, help="Show a split over so many stages.")
+@click.option(
+    "--stages",
+    type=click.IntRange(1, 32),
+    default=2,
+    show_default=True,
+    help="Show a split over so many stages.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(model: Path | None, stages: int, as_json: bool) -> None:
     """What is in a model file: sizes, types, layers, draft layer, tokenizer, and how it would be split."""
-    from strata_tui.engine import balanced_split
     from strata_tui.gguf_file import ModelFile, embedded_model_path, summary
+    from strata_tui.placement import balanced_split
 
     file = ModelFile(model if model is not None else embedded_model_path())
     about = summary(file)
@@ -58,9 +73,10 @@ def command(model: Path | None, stages: int, as_json: bool) -> None:
         {
             "first_layer": first,
             "last_layer": end - 1,
-            "weight_bytes": sum(file.layer_bytes[first:end]) + (file.tail_bytes if end == file.n_layers else 0),
+            "weight_bytes": sum(file.layer_bytes[first:end])
+            + (file.tail_bytes if end == file.n_layers else 0),
         }
-        for first, end in zip(split, split[1:], strict=False)
+        for first, end in itertools.pairwise(split)
         if file.n_layers
     ]
     if as_json:

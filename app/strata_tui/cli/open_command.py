@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
-from strata_tui.cli.run_options import gather, run_options
+from strata_tui.cli.run_options import MAX_TOKENS, MODEL, PLEASANT, gather, run_options
+from strata_tui.options import GREEDY, RunOptions
 
 
 def _no_screen() -> str:
     """Why the console can't be shown here; empty if it can. Textual draws on stderr and reads stdin."""
-    if not sys.stdin.isatty() or not sys.stdout.isatty() or not sys.stderr.isatty():
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         return "standard input, output and error are not all a terminal"
     if os.environ.get("TERM", "") in ("", "dumb"):
         return f"TERM is {os.environ.get('TERM') or 'not set'}"
@@ -23,9 +24,9 @@ def _no_screen() -> str:
 
 
 @click.command("open")
-@click.argument("model", required=False, type=click.Path(path_type=Path))
+@MODEL
 @click.option("-p", "prompt", metavar="TEXT", help="The first prompt.")
-@click.option("-n", "max_tokens", type=click.IntRange(0), default=256, show_default=True, help="Tokens of a text at most; 0: no limit.")
+@MAX_TOKENS
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
 @run_options
 def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only: bool, **options: Any) -> int:
@@ -33,27 +34,32 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
 
     Texts follow one another until stopped. Press ? in the console for its keys.
     """
-    run = gather(
-        options, model, prompt=prompt, max_tokens=max_tokens, ascii=ascii_only, pleasant=model is None
-    )
+    sampling = PLEASANT if model is None else GREEDY
+    run = gather(options, model, sampling, prompt=prompt, max_tokens=max_tokens, ascii=ascii_only)
     reason = _no_screen()
-    if not reason:
-        from strata_tui.tui.console import run_console
+    if reason:
+        return _headless(run, reason)
+    from strata_tui.tui.console import run_console
 
-        return run_console(run)
+    return run_console(run)
 
+
+def _headless(run: RunOptions, reason: str) -> int:
     from strata_tui.cli import INTERRUPTED
-    from strata_tui.cli.headless import decode, log_lines, open_engine, to_stdout
+    from strata_tui.cli.headless import decode, log_lines, open_engine, to_stdout, uses_chat
     from strata_tui.report import summary_lines
-    from strata_tui.tui.texts import PROMPTS
+    from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
 
     with log_lines(run) as log, open_engine(run) as engine:
-        log(f"no console here ({reason}): running headless; see strata-tui run --help")
+        print(f"no console here ({reason}): running headless; see strata-tui run --help", file=sys.stderr)
         for note in run.notes:
             log(note)
         if run.prompt is None:
-            run = replace(run, prompt=PROMPTS[0])
+            run = replace(run, prompt=(CHAT_PROMPTS if uses_chat(engine, run) else PROMPTS)[0])
         outcome = decode(engine, run, to_stdout)
-        for line in [*engine.switches.notices(), *summary_lines(outcome.stats, outcome.finish, engine.dropped_events)]:
-            log(line)
+        to_stdout("\n" if sys.stdout.isatty() else "")
+        for notice in engine.switches.notices():
+            log(notice)
+        for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
+            print(line, file=sys.stderr)
     return INTERRUPTED if outcome.interrupted else 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from strata_tui.cli.run_options import gather, parse_ids, run_options
+from strata_tui.cli.run_options import MAX_TOKENS, MODEL, gather, parse_ids, run_options
 from strata_tui.errors import BadInput
 
 
@@ -27,13 +27,15 @@ def _prompt(prompt: str | None, file: str | None, ids: str | None) -> dict[str, 
 
 
 @click.command("run")
-@click.argument("model", required=False, type=click.Path(path_type=Path))
+@MODEL
 @click.option("-p", "prompt", metavar="TEXT", help="The prompt.")
 @click.option("-f", "file", metavar="FILE", help="The prompt from a file; - is standard input.")
 @click.option("--tokens", "ids", metavar="IDS", help="The prompt as token ids: 12,7,301 or @FILE.")
-@click.option("-n", "max_tokens", type=click.IntRange(0), default=256, show_default=True, help="Tokens at most; 0: no limit.")
+@MAX_TOKENS
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
-@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Write a trace for Perfetto: .json.gz or .json.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="Write a trace for Perfetto: .json.gz or .json."
+)
 @run_options
 def command(
     model: Path | None,
@@ -52,18 +54,22 @@ def command(
     """
     run = gather(options, model, max_tokens=max_tokens, **_prompt(prompt, file, ids))
     from strata_tui.cli import INTERRUPTED
-    from strata_tui.cli.headless import decode, log_lines, open_engine, to_stdout
+    from strata_tui.cli.headless import about, decode, log_lines, open_engine, output_file, to_stdout
     from strata_tui.report import hand_off_lines, pipeline_line, run_json, summary_lines
 
+    if trace is not None:
+        output_file(trace, "--trace")
     with log_lines(run) as log, open_engine(run) as engine:
         for note in run.notes:
             log(note)
         outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout)
-        if not as_json and sys.stdout.isatty():
-            click.echo()
-        for notice in engine.switches.notices():
-            log(notice)
-        for line in [*hand_off_lines(outcome.events, len(engine.stages)), pipeline_line(outcome.stats)]:
+        if not as_json:
+            to_stdout("\n" if sys.stdout.isatty() else "")
+        for line in (
+            *engine.switches.notices(),
+            *hand_off_lines(outcome.events, len(engine.stages)),
+            pipeline_line(outcome.stats),
+        ):
             log(line)
         if trace is not None:
             from strata_tui.record.trace import trace_meta, write_trace
@@ -71,20 +77,12 @@ def command(
             write_trace(trace, outcome.events, trace_meta(engine))
             log(f"trace: {trace} ({len(outcome.events):,} events)")
         if as_json:
-            about = {
-                "model": engine.model.file_name,
-                "model_sha256": engine.model.sha256,
-                "arch": engine.model.architecture,
-                "emulated": engine.emulated,
-                "numerics": engine.stages[0].numerics,
-            }
             text = {"token_ids": outcome.tokens, "text": outcome.text, "finish": outcome.finish}
-            in_force = engine.switches.in_force()
-            click.echo(
-                json.dumps(
-                    run_json(about, engine.stages, in_force, outcome.stats, outcome.events, text, engine.dropped_events)
-                )
+            in_force, dropped = engine.switches.in_force(), engine.dropped_events
+            result = run_json(
+                about(engine), engine.stages, in_force, outcome.stats, outcome.events, text, dropped
             )
+            click.echo(json.dumps(result, allow_nan=False))
         else:
             for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
                 print(line, file=sys.stderr)

@@ -1,9 +1,9 @@
-"""Options that run and open share, and their way into RunOptions."""
+"""Options that run, eval and open share, and their way into RunOptions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,46 +11,97 @@ from typing import Any
 import click
 
 from strata_tui.errors import BadInput
-from strata_tui.options import DeviceChoice, Placement, RunOptions, Sampling
-from strata_tui.switches import BY_NAME, resolve
+from strata_tui.options import GREEDY, DeviceChoice, Placement, RunOptions, Sampling, parse_split
+from strata_tui.profile import Profile, load_profile
+from strata_tui.switches import BY_NAME, FLAGS_WITHOUT_COUNTERPART, SWITCHES, resolve, without_counterpart
 
-# The embedded model loops under greedy decoding; this reads well.
 PLEASANT = Sampling(temperature=0.7, top_p=0.95, seed=7)
+"""The embedded model loops under greedy decoding; this reads well."""
+
+MODEL = click.argument("model", required=False, type=click.Path(path_type=Path))
+MAX_TOKENS = click.option(
+    "-n",
+    "max_tokens",
+    metavar="N",
+    type=click.IntRange(0, (1 << 31) - 1),
+    default=256,
+    show_default=True,
+    help="Tokens of a text at most; 0: up to the context.",
+)
+
+_SWITCH_METAVARS = {"draft": "mtp|lookup|none|replay:Q", "draft_min_p": "P", "theta": "X"}
 
 
-def _count(low: int, high: int) -> click.IntRange:
-    return click.IntRange(low, high)
+def _switch(name: str) -> Callable[[Any], Any]:
+    """A switch's option; the switch itself reads its text: flags and variables accept the same."""
+    switch = BY_NAME[name]
+    if switch.default is False:
+        return click.option(f"{switch.flag}/--no-{switch.flag[2:]}", default=None, help=_meaning(name))
+    return click.option(switch.flag, metavar=_SWITCH_METAVARS.get(name, "N"), help=_meaning(name))
+
+
+def _meaning(name: str) -> str:
+    switch = BY_NAME[name]
+    text = switch.meaning[0].upper() + switch.meaning[1:]
+    if switch.environment:
+        text += f"; {switch.environment}"
+    if name in ("pipeline_windows", "theta"):
+        return text + "; not in this version."
+    return text + ("." if switch.default in (None, False, 0) else f".  [default: {switch.default}]")
+
+
+def _without_counterpart(flag: str) -> Callable[[Any], Any]:
+    return click.option(flag, hidden=True)
 
 
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--profile", metavar="NAME|FILE", help="A run profile: laptop, or a .toml file."),
-    click.option("--stages", type=_count(1, 32), help="Number of stages.  [default: 2]"),
-    click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: balanced by bytes."),
-    click.option("--device", metavar="D,D..", help="Device of each stage: cpu, cpu:THREADS, cpu:THREADS@CORES."),
-    click.option("--threads", type=_count(1, 1024), help="Threads per stage.  [default: cores / stages]"),
-    click.option("--ctx", "context", type=_count(1, 1 << 30), help="Tokens of context.  [default: the model's, 8192 at most]"),
+    click.option("--stages", metavar="N", type=click.IntRange(1, 32), help="Number of stages.  [default: 2]"),
+    click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: by bytes."),
+    click.option("--device", metavar="D,D..", help="Of each stage: cpu, cpu:THREADS, cpu:THREADS@CORES."),
+    click.option(
+        "--threads", metavar="N", type=click.IntRange(1, 1024), help="Per stage.  [default: cores / stages]"
+    ),
+    click.option(
+        "--ctx",
+        "context",
+        metavar="N",
+        type=click.IntRange(1, 1 << 30),
+        help="Tokens of context.  [default: the model's, 8192 at most]",
+    ),
     click.option("--kv", type=click.Choice(["f32", "f16"]), help="Type of K/V cells.  [default: f16]"),
-    click.option("--chunk", type=_count(1, 8192), help="Rows of a prompt read at a time.  [default: 512]"),
-    click.option("--isa", type=click.Choice(["avx512", "avx2", "portable"]), help="CPU kernels; also STRATA_CPU_ISA."),
-    click.option("--overlap/--no-overlap", default=None, help="Launch the next stage ahead (STRATA_SPLIT_OVERLAP)."),
-    click.option("--pipeline-windows", type=_count(0, 32), help="Windows in flight; not in this version: runs as 0."),
-    click.option("--pipeline-max", type=_count(0, 32), help="Windows in flight allocated at load."),
-    click.option("--short-read", type=_count(0, 1 << 20), help="Prompt rests read through windows.  [default: 64]"),
-    click.option("--draft", metavar="mtp|lookup|none|replay:Q", help="Where drafts come from."),
+    click.option(
+        "--chunk", metavar="N", type=click.IntRange(1, 8192), help="Prompt rows at a time.  [default: 512]"
+    ),
+    click.option("--isa", metavar="NAME", help="CPU kernels: avx512, avx2, portable; STRATA_CPU_ISA."),
+    *(_switch(switch.name) for switch in SWITCHES),
+    click.option(
+        "--pipeline-max", metavar="N", type=click.IntRange(0, 32), help="Windows in flight allocated at load."
+    ),
     click.option("--suffix-draft", is_flag=True, help="Another name of --draft lookup."),
-    click.option("--draft-max", type=_count(0, 7), help="Drafts a window at most.  [default: 4]"),
-    click.option("--draft-min-p", type=click.FloatRange(0, 1), help="Drafting stops below this probability."),
-    click.option("--theta", type=click.FloatRange(min=0), help="The gate of guesses; used by pipelined windows."),
-    click.option("--rate", type=click.FloatRange(0, 1e6), help="Tokens per second at most; 0: no cap."),
-    click.option("--temp", "temperature", type=float, help="Temperature; 0 is greedy."),
-    click.option("--top-k", type=int, help="Only the K likeliest tokens; 0: off."),
-    click.option("--top-p", type=float, help="Only the likeliest tokens that hold P of the mass; 1: off."),
-    click.option("--min-p", type=float, help="Only tokens at least P times as likely as the likeliest; 0: off."),
-    click.option("--repeat-penalty", type=float, help="Divides the logits of the last 64 tokens; 1: off."),
-    click.option("--seed", type=int, help="Seed of the sampling."),
-    click.option("--chat/--raw", default=None, help="Use the file's chat template; default: where it has one."),
+    click.option("--temp", "temperature", metavar="T", type=float, help="Temperature; 0 is greedy."),
+    click.option("--top-k", metavar="K", type=int, help="Only the K likeliest tokens; 0: off."),
+    click.option(
+        "--top-p", metavar="P", type=float, help="Only the likeliest tokens that hold P of the mass; 1: off."
+    ),
+    click.option(
+        "--min-p",
+        metavar="P",
+        type=float,
+        help="Only tokens at least P times as likely as the likeliest; 0: off.",
+    ),
+    click.option(
+        "--repeat-penalty", metavar="X", type=float, help="Divides the logits of the last 64 tokens; 1: off."
+    ),
+    click.option("--seed", metavar="N", type=int, help="Seed of the sampling."),
+    click.option(
+        "--chat/--raw", default=None, help="Use the file's chat template, or don't; default: if any."
+    ),
     click.option("--ignore-eos", is_flag=True, help="End tokens don't end the text."),
-    click.option("--log", type=click.Path(path_type=Path, dir_okay=False), help="Write log lines here, not to stderr."),
+    click.option(
+        "--log", type=click.Path(path_type=Path, dir_okay=False), help="Write log lines here, not to stderr."
+    ),
+    *(_without_counterpart(flag) for flag in FLAGS_WITHOUT_COUNTERPART),
 ]
 
 
@@ -61,66 +112,102 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _split(text: str | None) -> tuple[int, ...] | None:
-    if text is None or text == "auto":
-        return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise BadInput(f"--split: expected auto or layers like 12,24,36, got {text!r}") from None
-
-
-def gather(options: dict[str, Any], model: Path | None, **more: Any) -> RunOptions:
+def gather(
+    options: Mapping[str, Any], model: Path | None, sampling: Sampling = GREEDY, **request: Any
+) -> RunOptions:
     """RunOptions from parsed options: flag over environment over profile over default.
+
+    Args:
+        sampling: what holds where nothing else is said.
+        request: further fields of RunOptions.
 
     Raises:
         BadInput: a value that can't be used.
     """
-    from strata_tui.profile import Profile, load_profile
-
     profile = load_profile(options["profile"]) if options["profile"] else Profile(name="")
+    switches, notes = resolve(_switch_flags(options), profile.switches)
+    for flag, why in FLAGS_WITHOUT_COUNTERPART.items():
+        if options[flag[2:].replace("-", "_")] is not None:
+            notes.append(without_counterpart(flag, why))
+    asked = {name: options[name] for name in Sampling.__dataclass_fields__ if options[name] is not None}
+    return RunOptions(
+        model=model,
+        placement=_placement(options, profile),
+        switches=switches,
+        sampling=replace(sampling, **{**profile.sampling, **asked}),
+        chat=options["chat"],
+        ignore_eos=options["ignore_eos"],
+        log=options["log"],
+        notes=tuple(notes),
+        **request,
+    )
+
+
+def _switch_flags(options: Mapping[str, Any]) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
+    for switch in SWITCHES:
+        value = options[switch.name]
+        flags[switch.name] = switch.read(value, switch.flag) if isinstance(value, str) else value
     if options["suffix_draft"]:
-        if options["draft"] not in (None, "lookup"):
-            raise BadInput(f"--suffix-draft: expected no other --draft beside it, got {options['draft']}")
-        options["draft"] = "lookup"
-    flags = {name: options.get(name) for name in BY_NAME}
-    if flags["draft"] is not None:
-        flags["draft"] = BY_NAME["draft"].read(flags["draft"], "--draft")
-    switches, notes = resolve(flags, profile.switches)
-    environment_split = os.environ.get("STRATA_LAYER_SPLIT")
-    split_text = options["split"] if options["split"] is not None else environment_split
-    device_text = options["device"] if options["device"] is not None else os.environ.get("STRATA_SPLIT_DEVICE")
-    split = _split(split_text) if split_text is not None else profile.split
-    if options["stages"] is not None and options["split"] is None:
-        split = None  # a flag beats a split from the environment or a profile
-    placement = Placement(
-        stages=options["stages"] if options["stages"] is not None else (profile.stages if split is None else None),
-        split=split,
-        devices=profile.devices
-        if device_text is None
-        else tuple(DeviceChoice.parse(device) for device in device_text.split(",")),
+        if flags["draft"] not in (None, "lookup"):
+            raise BadInput(f"--suffix-draft: expected no other --draft beside it, got {flags['draft']}")
+        flags["draft"] = "lookup"
+    return flags
+
+
+def _placement(options: Mapping[str, Any], profile: Profile) -> Placement:
+    environment = os.environ
+    layout = _agreeing(
+        {"stages": options["stages"], **_read_layout(options, "split", "device", "--")},
+        _read_layout(environment, "STRATA_LAYER_SPLIT", "STRATA_SPLIT_DEVICE"),
+        {"stages": profile.stages, "split": profile.split, "devices": profile.devices},
+    )
+    isa, isa_from = options["isa"], "--isa"
+    if isa is None:
+        isa, isa_from = environment.get("STRATA_CPU_ISA", ""), "STRATA_CPU_ISA"
+    if isa not in ("", "avx512", "avx2", "portable"):
+        raise BadInput(f"{isa_from}: expected avx512, avx2 or portable, got {isa!r}")
+    return Placement(
+        stages=layout.get("stages"),
+        split=layout.get("split") or None,  # () = auto
+        devices=layout.get("devices"),
         threads=options["threads"] or profile.threads,
         context=options["context"] or profile.context,
         kv=options["kv"] or profile.kv or "f16",
         chunk=options["chunk"] or profile.chunk or 512,
         pipeline_max=options["pipeline_max"],
-        isa=options["isa"] or os.environ.get("STRATA_CPU_ISA", ""),
+        isa=isa,
     )
-    # The embedded model in the console reads well by itself; everything else is greedy until told otherwise.
-    base = PLEASANT if more.pop("pleasant", False) else Sampling()
-    asked = {key: options[key] for key in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed")}
-    sampling = replace(base, **{**profile.sampling, **{k: v for k, v in asked.items() if v is not None}})
-    return RunOptions(
-        model=model,
-        placement=placement,
-        switches=switches,
-        sampling=sampling,
-        chat=options["chat"],
-        ignore_eos=options["ignore_eos"],
-        log=options["log"],
-        notes=tuple(notes),
-        **more,
-    )
+
+
+def _read_layout(texts: Mapping[str, Any], split: str, devices: str, prefix: str = "") -> dict[str, Any]:
+    layout: dict[str, Any] = {}
+    if texts.get(split):
+        layout["split"] = parse_split(texts[split], prefix + split) or ()
+    if texts.get(devices):
+        names = texts[devices].split(",")
+        layout["devices"] = tuple(DeviceChoice.parse(name, prefix + devices) for name in names)
+    return layout
+
+
+def _agreeing(*sources: Mapping[str, Any]) -> dict[str, Any]:
+    """Each of stages, split and devices from the first source that says it.
+
+    What asks for another number of stages than a source before it gives way: `--stages 3` beats a profile's
+    split. Within one source nothing gives way: that is for the engine to refuse.
+    """
+    kept: dict[str, Any] = {}
+    count = 0  # of stages; 0 = not said yet
+    for source in sources:
+        before = count
+        for key, value in source.items():
+            n = value if key == "stages" else len(value or ()) + (key == "split")
+            says_count = (n is not None and n > 1) or key == "stages"
+            if value is None or key in kept or (before and says_count and n != before):
+                continue
+            kept[key] = value
+            count = count or (n if says_count else 0)
+    return kept
 
 
 def parse_ids(text: str) -> tuple[int, ...]:

@@ -1,0 +1,91 @@
+"""Where the layers go: a split filled in from what was asked for and what the model file weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from strata_tui.errors import BadInput
+from strata_tui.options import DeviceChoice, Placement
+
+MAX_STAGES = 32
+DEFAULT_STAGES = 2
+
+
+class Weights(Protocol):
+    """What a placement needs to know of a model file."""
+
+    @property
+    def file_name(self) -> str: ...
+
+    @property
+    def n_layers(self) -> int: ...
+
+    @property
+    def layer_bytes(self) -> list[int]: ...
+
+    @property
+    def tail_bytes(self) -> int: ...
+
+
+def balanced_split(layer_bytes: Sequence[int], tail_bytes: int, stages: int) -> tuple[int, ...]:
+    """First layer of each later stage, so that the heaviest stage is as light as possible.
+
+    Args:
+        layer_bytes: of each layer.
+        tail_bytes: what the last stage reads besides (head and draft layer).
+        stages: at most as many as layers.
+    """
+    n = len(layer_bytes)
+    total = [0]
+    for size in layer_bytes:
+        total.append(total[-1] + size)
+    # best[s][i]: the least maximum of s + 1 stages over the first i layers, and where the last of them begins
+    best = [[(total[i], 0) for i in range(n + 1)]]
+    for s in range(1, stages):
+        row = [(1 << 62, 0)] * (n + 1)
+        for i in range(s + 1, n + 1):
+            tail = tail_bytes if s == stages - 1 and i == n else 0
+            row[i] = min((max(best[-1][j][0], total[i] - total[j] + tail), j) for j in range(s, i))
+        best.append(row)
+    split: list[int] = []
+    end = n
+    for s in range(stages - 1, 0, -1):
+        end = best[s][end][1]
+        split.append(end)
+    return tuple(reversed(split))
+
+
+def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ...], tuple[DeviceChoice, ...]]:
+    """The split, and one device a stage with its threads; by default two stages, equal shares of the cores.
+
+    Raises:
+        BadInput: stages, split and devices that don't fit together or the model.
+    """
+    n_layers = model.n_layers
+    n_devices = len(asked.devices or ())
+    if asked.split is not None:
+        split = asked.split
+        layers = f"({model.file_name} has layers 0 to {n_layers - 1})"
+        for before, layer in zip((0, *split), split, strict=False):
+            if not before < layer < n_layers:
+                shown = ",".join(map(str, split))
+                raise BadInput(f"--split: expected layers that ascend from 1 {layers}, got {shown}")
+        if asked.stages not in (None, len(split) + 1):
+            raise BadInput(f"--stages: expected {len(split) + 1} as --split has it, got {asked.stages}")
+    else:
+        stages = asked.stages or (n_devices if n_devices > 1 else min(DEFAULT_STAGES, n_layers))
+        if not 1 <= stages <= min(n_layers, MAX_STAGES):
+            most = min(n_layers, MAX_STAGES)
+            raise BadInput(
+                f"--stages: expected 1 to {most} ({model.file_name} has {n_layers} layers), got {stages}"
+            )
+        split = balanced_split(model.layer_bytes, model.tail_bytes, stages)
+    n_stages = len(split) + 1
+    if n_devices > 1 and n_devices != n_stages:
+        raise BadInput(f"--device: expected 1 or {n_stages} devices, one a stage, got {n_devices}")
+    share = asked.threads or max(1, n_cores // n_stages)
+    choices = asked.devices or (DeviceChoice(),)
+    if len(choices) == 1:
+        choices *= n_stages
+    return split, tuple(DeviceChoice(c.kind, c.threads or share, c.cores) for c in choices)
