@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from strata_tui.tui.app import Console
-from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.text import TextPanel
+from tests.tui.fake_engine import FakeEngine
+from tests.tui.fake_model import opened, opening
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.fake_engine import FakeEngine
-from tests.tui.fake_model import opened, opening
+from strata_tui.tui.app import Console
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 
 
 @dataclass
@@ -24,7 +23,7 @@ class Seat:
     pilot: Pilot[None]
     engine: FakeEngine
 
-    async def play(self, ms: float, step_ms: float = 50) -> None:
+    async def play(self, ms: float, step_ms: float = 100) -> None:
         """Let time pass, a refresh a step."""
         for _ in range(int(ms / step_ms)):
             self.engine.clock.advance(step_ms)
@@ -51,11 +50,11 @@ class Seat:
 
     @property
     def text(self) -> str:
-        return self.app.query_one(TextPanel).text
+        return self.app.text_panel.text
 
     @property
     def prompt(self) -> Input:
-        return self.app.query_one(Input)
+        return self.app.prompt
 
 
 async def until_open(app: Console, pilot: Pilot[None]) -> None:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Finish, Kind, SwitchId
 
 MS = 1_000_000

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from tests.tui.fake_engine import FakeEngine
+
 from strata_tui.record.trace import TraceMeta
 from strata_tui.tui.frame import ModelLabel, StageLabel
 from strata_tui.tui.opened import Opened
 from strata_tui.tui.texts import PROMPTS
-
-from tests.tui.fake_engine import FakeEngine
 
 STORY = (
     "had been built long before the road, and nobody could say who had lived there first. The windows "

@@ -7,14 +7,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.tui.console import console
+from tests.tui.fake_engine import FakeEngine
+
 from strata_tui.analysis.view import toggle_text
 from strata_tui.events import Kind
 from strata_tui.tui.app import Console
 from strata_tui.tui.help import KEYS, WORDS, Help
-from strata_tui.tui.switches import SwitchBar
-
-from tests.tui.console import console
-from tests.tui.fake_engine import FakeEngine
 
 
 async def test_o_flips_the_overlap_while_it_decodes_and_leaves_a_mark() -> None:
@@ -258,7 +257,7 @@ async def test_pages_look_back_in_the_text() -> None:
         await seat.press("pageup", "pageup", ms=0)
         assert seat.screen != end
         await seat.press(*["pagedown"] * 3, ms=0)
-        assert seat.app.query_one("#text")._top is None
+        assert seat.app.text_panel._top is None
 
 
 async def test_keys_that_need_a_model_wait_for_it() -> None:
@@ -284,7 +283,7 @@ async def test_keys_that_need_a_model_wait_for_it() -> None:
 async def test_the_switch_bar_says_what_was_asked_for() -> None:
     async with console() as seat:
         await seat.press("o", "d", "plus", "left_square_bracket", ms=300)
-        shown = {s.name: s.asked for s in seat.app.query_one(SwitchBar)._switches}
+        shown = {s.name: s.asked for s in seat.app.switch_bar._switches}
         assert shown == {
             "STRATA_SPLIT_OVERLAP": "1",
             "STRATA_PIPELINE_WINDOWS": "0",

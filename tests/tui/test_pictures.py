@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from strata_tui.tui.app import Console
-from strata_tui.tui.glyphs import ASCII, COLOUR, MONO, Glyphs
-from textual.pilot import Pilot
-
 from tests.tui.console import Seat, until_open
 from tests.tui.fake_engine import FakeEngine
 from tests.tui.fake_model import opened, opening
+from textual.pilot import Pilot
+
+from strata_tui.tui.app import Console
+from strata_tui.tui.glyphs import ASCII, COLOUR, MONO, Glyphs
 
 SIZES = [(80, 24), (120, 40), (200, 50)]
 Compare = Callable[..., bool]

@@ -4,27 +4,24 @@ import unicodedata
 
 import pytest
 from rich.cells import cell_len
-from strata_tui.analysis.lane_state import LaneState
-from strata_tui.tui.app import Console
-from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
-from strata_tui.tui.lanes import Lanes
-from strata_tui.tui.problem import Problem
-from strata_tui.tui.wrap import Wrapped
-
 from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
 
-SIZES = [(80, 24), (120, 40), (200, 50)]
+from strata_tui.analysis.lane_state import LaneState
+from strata_tui.tui.app import Console
+from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
+from strata_tui.tui.wrap import Wrapped
 
 
-@pytest.mark.parametrize("size", [*SIZES, (40, 12), (300, 80)])
 @pytest.mark.parametrize("stages", [(4.0,), (1.0, 2.0, 3.0, 1.5, 1.0, 1.0, 1.0, 1.0)])
-async def test_every_line_fills_the_width(size: tuple[int, int], stages: tuple[float, ...]) -> None:
-    async with console(FakeEngine(stage_ms=stages), size=size) as seat:
-        await seat.play(800)
-        lines = seat.screen.split("\n")
-        assert len(lines) == size[1]
-        assert {cell_len(line) for line in lines} == {size[0]}
+async def test_every_line_fills_the_width(stages: tuple[float, ...]) -> None:
+    async with console(FakeEngine(stage_ms=stages)) as seat:
+        for width, height in [(80, 24), (120, 40), (200, 50), (40, 12), (300, 80)]:
+            await seat.pilot.resize_terminal(width, height)
+            await seat.play(200)
+            lines = seat.screen.split("\n")
+            assert len(lines) == height
+            assert {cell_len(line) for line in lines} == {width}
 
 
 async def test_narrow_and_wide_are_css_classes() -> None:
@@ -49,7 +46,7 @@ async def test_a_storm_of_resizes() -> None:
             (120, 40),
         ]:
             await seat.pilot.resize_terminal(width, height)
-            await seat.play(60)
+            await seat.play(100)
             assert {cell_len(line) for line in seat.screen.split("\n")} == {width}
         await seat.play(300)
         assert "stage 0" in seat.screen and "tok/s" in seat.screen
@@ -58,7 +55,7 @@ async def test_a_storm_of_resizes() -> None:
 async def test_the_cells_drawn_are_those_of_the_picture() -> None:
     async with console(size=(160, 24)) as seat:  # short: a lane is one row
         await seat.play(1500)
-        lanes = seat.app.query_one(Lanes)
+        lanes = seat.app.lanes
         picture = seat.app._picture
         assert picture.columns == lanes.columns
         for y, lane in enumerate(picture.lanes, start=1):
@@ -136,7 +133,7 @@ async def test_a_model_that_cannot_be_opened_is_a_panel() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         for _ in range(100):
             await pilot.pause(0.01)
-            if app.query_one(Problem).display:
+            if app.problem.display:
                 break
         text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
         assert "expected magic GGUF, got [PK]" in text and "q quits" in text

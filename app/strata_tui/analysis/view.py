@@ -23,7 +23,7 @@ from strata_tui.analysis.lanes import (
 )
 from strata_tui.analysis.rates import TokenClock
 from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanArray, SpanTrack
-from strata_tui.analysis.windows import WindowArray, WindowLog
+from strata_tui.analysis.windows import Fate, WindowArray, WindowLog
 from strata_tui.events import (
     DRAFT_LANE,
     EVENT_DTYPE,
@@ -238,10 +238,12 @@ class View:
         return int(starts[at]) if at >= 0 else None
 
     def windows_before(self, at_ns: int, n: int) -> WindowArray:
-        """Copies of the last n windows built by `at_ns`."""
+        """Copies of the last n windows built by `at_ns`, those that read a prompt left out."""
         rows = self.windows.rows
         end = int(np.searchsorted(rows["start_ns"], at_ns, side="right"))
-        return rows[max(0, end - n) : end].copy()
+        near = rows[max(0, end - 2 * n) : end]
+        decoded: WindowArray = near[near["fate"] != Fate.PROMPT]
+        return decoded[-n:]
 
     # -- how events are taken
 

@@ -120,22 +120,30 @@ class Console(App[None]):
         return DEFAULTS
 
     def compose(self) -> ComposeResult:
-        yield Header(self.glyphs, id="header")
-        yield Problem(id="problem")
-        yield Lanes(self.glyphs, id="lanes")
-        yield Windows(self.glyphs, id="windows")
+        self.head = Header(self.glyphs)
+        self.problem = Problem()
+        self.lanes = Lanes(self.glyphs)
+        self.strip = Windows(self.glyphs)
+        self.figures = RatesPanel(self.glyphs)
+        self.text_panel = TextPanel()
+        self.prompt = Input(placeholder="n: a prompt of your own", id="prompt", compact=True)
+        self.switch_bar = SwitchBar()
+        yield self.head
+        yield self.problem
+        yield self.lanes
+        yield self.strip
         with Container(id="middle"):
-            yield RatesPanel(self.glyphs, id="rates")
-            yield TextPanel(id="text")
+            yield self.figures
+            yield self.text_panel
         with Horizontal(id="prompt-line"):
             yield Label(">", id="prompt-sign")
-            yield Input(placeholder="n: a prompt of your own", id="prompt", compact=True)
-        yield SwitchBar(id="switches")
+            yield self.prompt
+        yield self.switch_bar
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
-        self.query_one(Problem).clear()
+        self.problem.clear()
         for note in self._notes:
             self._say(note)
         self.call_after_refresh(self._spawn, self._open)
@@ -163,14 +171,12 @@ class Console(App[None]):
             self.call_later(call, *args)
 
     def _tell_progress(self, line: str) -> None:
-        self.query_one(Header).tell(line)
+        self.head.tell(line)
 
     def _failed_to_open(self, error: Exception) -> None:
         self.open_error = error
-        self.query_one(Header).tell("no model is open")
-        self.query_one(Problem).tell(
-            str(error), "q quits; strata-tui inspect FILE tells what is in a model file"
-        )
+        self.head.tell("no model is open")
+        self.problem.tell(str(error), "q quits; strata-tui inspect FILE tells what is in a model file")
 
     def _begin(self) -> None:
         from strata_tui.analysis.axis import TimeAxis
@@ -198,6 +204,8 @@ class Console(App[None]):
     # -- the timer
 
     def _round(self) -> None:
+        if not self.lanes.is_attached:  # the screen is being taken down
+            return
         self.refresh_view()
         cpu, wall = time.thread_time(), time.monotonic()
         self._pace.note(cpu - self._last_round[0], wall - self._last_round[1])
@@ -212,33 +220,31 @@ class Console(App[None]):
         self.view.take(engine.events())
         self.view.dropped = engine.dropped_events
         for text, style in self.texts.pump():
-            self.query_one(TextPanel).add(text, style)
+            self.text_panel.add(text, style)
         for notice in engine.switches.notices():
             self.notify(notice, markup=False)
         self._tell_errors()
         self._show(now)
 
     def _tell_errors(self) -> None:
-        problem = self.query_one(Problem)
-        if self.texts.error and not problem.display:
-            problem.tell(
+        if self.texts.error and not self.problem.display:
+            self.problem.tell(
                 self.texts.error,
                 "n or enter starts a new text, q quits; the events up to here can be exported: e",
             )
-        elif not self.texts.error and problem.display:
-            problem.clear()
+        elif not self.texts.error and self.problem.display:
+            self.problem.clear()
 
     def _show(self, now: int) -> None:
         assert self.opened is not None
-        lanes, windows = self.query_one(Lanes), self.query_one(Windows)
         if self._rates is None or now >= self._rates_due_ns:
             self._rates, self._rates_due_ns = self.view.rates(now, history=120), now + REFRESH_NS
             self.axis.fit(self._rates.ms_per_window)
-            self.query_one(RatesPanel).show(self._rates)
-        t0, t1 = self.axis.look(now, lanes.columns, self.view.window_start_before)
+            self.figures.show(self._rates)
+        t0, t1 = self.axis.look(now, self.lanes.columns, self.view.window_start_before)
         shown = self._picture
-        if shown is None or (shown.t0_ns, shown.t1_ns, shown.columns) != (t0, t1, lanes.columns):
-            self._picture = self.view.picture(t0, t1, lanes.columns, now, self._held())
+        if shown is None or (shown.t0_ns, shown.t1_ns, shown.columns) != (t0, t1, self.lanes.columns):
+            self._picture = self.view.picture(t0, t1, self.lanes.columns, now, self._held())
             self._windows = self.view.windows_before(t1, 64)
         assert self._picture is not None
         switches = self.opened.engine.switches
@@ -259,10 +265,10 @@ class Console(App[None]):
             in_force=in_force,
             n_text=self.texts.n_started,
         )
-        self.query_one(Header).show(frame)
-        self.query_one(SwitchBar).show(frame)
-        lanes.show(frame)
-        windows.show(frame)
+        self.head.show(frame)
+        self.switch_bar.show(frame)
+        self.lanes.show(frame)
+        self.strip.show(frame)
 
     def _held(self) -> LaneState | None:
         """What holds the host back at present, if it holds back."""
@@ -287,18 +293,18 @@ class Console(App[None]):
             self.axis.resume()
         else:
             self.axis.freeze()
-        self.query_one(TextPanel).hold(self.axis.frozen)
+        self.text_panel.hold(self.axis.frozen)
         self._refresh_soon()
 
     def action_follow(self) -> None:
         self.axis.follow()
-        self.query_one(TextPanel).hold(False)
+        self.text_panel.hold(False)
         self._refresh_soon()
 
     def action_pan(self, share: float) -> None:
         assert self.opened is not None
         if not self.axis.frozen:
-            self.query_one(TextPanel).hold(True)
+            self.text_panel.hold(True)
         events = self.view.events
         oldest = int(events["start_ns"][0]) if len(events) else self._begin_ns
         self.axis.pan(share, oldest, self.opened.engine.now_ns())
@@ -309,8 +315,7 @@ class Console(App[None]):
         self._refresh_soon()
 
     def action_scroll_text(self, screens: int) -> None:
-        text = self.query_one(TextPanel)
-        text.scroll_lines(screens * max(1, text.size.height - 1))
+        self.text_panel.scroll_lines(screens * max(1, self.text_panel.size.height - 1))
 
     def action_overlap(self) -> None:
         self._switch("overlap", not self._switches.overlap)
@@ -357,7 +362,7 @@ class Console(App[None]):
         self._refresh_soon()
 
     def action_prompt(self) -> None:
-        self.query_one(Input).focus()
+        self.prompt.focus()
 
     def action_leave_prompt(self) -> None:
         self.set_focus(None)

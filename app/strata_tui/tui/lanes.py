@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 DRAFT_LANE, HOST_LANE = 254, 255
 _SHORT = {"commit": "cmt"}
-LEGEND = (
+LEGEND = (  # the last ones go where room lacks; the help has all
     (LaneState.RUN_EVEN, "run"),
-    (LaneState.RUN_ODD, "next window"),
-    (LaneState.PREFILL, "read prompt"),
+    (LaneState.RUN_ODD, "next"),
+    (LaneState.PREFILL, "read"),
     (LaneState.COMMIT, "commit"),
     (LaneState.WAIT, "wait"),
     (LaneState.HOST, "host"),
-    (LaneState.VERDICT, "verdict"),
     (LaneState.DRAFT, "draft"),
     (LaneState.THROTTLED, "throttled"),
-    (LaneState.PAUSED, "paused"),
-    (LaneState.IN_FLIGHT, "in flight"),
     (LaneState.IDLE, "idle"),
+    (LaneState.VERDICT, "verdict"),
+    (LaneState.IN_FLIGHT, "in flight"),
+    (LaneState.PAUSED, "paused"),
 )
 
 
@@ -159,7 +159,8 @@ class Lanes(LineWidget):
         for at in range(0, span, step):
             ruler.put(at * columns // span, self.glyphs.tick, f"+{duration(at)}" if at else "0", "dim")
         head = f"{start:6.1f} s" if self.is_narrow else f" at {start:9.3f} s"
-        heads = "".join(f"{name:>5}" for name, _ in self.share_columns)
+        (first, _), *others = self.share_columns
+        heads = f"{'%' + first.rjust(4)}" + "".join(f"{name:>5}" for name, _ in others)
         cells = [Segment(text, self.style(kind)) for text, kind in ruler.parts()]
         dim = self.style("dim")
         return [_fitted(head, self.label_width, dim), *cells, Segment(" " + heads, dim)]
@@ -208,21 +209,18 @@ class Lanes(LineWidget):
         return segments
 
     def _legend(self) -> list[Segment]:
-        """Shapes and their words, centred under the cells as far as they fit."""
+        """Shapes and their words, under the cells, as far as they fit."""
         segments = [Segment(" " * self.label_width)]
-        room = self.columns
+        room = self.size.width - self.label_width
         for state, name in LEGEND:
             if state == LaneState.RUN_ODD and self.is_narrow:
                 continue
-            if len(name) + 4 > room:
+            if len(name) + 2 > room:
                 break
             segments.append(Segment(self.glyphs.lane(state, 0, 1), self._state_style(state)))
             segments.append(Segment(f" {name}  ", self.style("dim")))
             room -= len(name) + 4
-        return [
-            *segments,
-            Segment(f"{' ' * room} {'% of the time shown':>{self.shares_width}}", self.style("dim")),
-        ]
+        return segments
 
 
 def _is_blank(picture: Picture) -> bool:
