@@ -9,8 +9,9 @@ import pytest
 from perfetto import Perfetto, missing, perfetto
 
 from reference.events import START_NS, decode_run, make
+from strata_tui.engine import Engine
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Kind
-from strata_tui.record.trace import SLICES, TraceMeta, write_trace
+from strata_tui.record.trace import SLICES, TraceMeta, trace_meta, write_trace
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -100,3 +101,26 @@ def test_a_trace_that_begins_in_the_middle_of_windows(ui: Perfetto, tmp_path: Pa
     assert ui.errors() == []
     runs_left = np.count_nonzero(events[151:]["kind"] == Kind.run)
     assert one(ui, "select count() from slice where name = 'run'") == runs_left
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_real_run(ui: Perfetto, tmp_path: Path, overlap: bool) -> None:
+    """The embedded model over three stages, a prompt of several chunks, the overlap flipped on the way."""
+    with Engine.open(stages=3, threads=1, chunk=64, overlap=overlap) as engine:
+        session = engine.session()
+        for n, _ in enumerate(session.generate("It was a cold night. " * 40, max_tokens=40, ignore_eos=True)):
+            if n == 20:
+                engine.switches.overlap = not overlap
+        events = engine.events()
+        stats = session.stats()
+        write_trace(tmp_path / f"real-{overlap}.json.gz", events, trace_meta(engine))
+    ui.load(tmp_path / f"real-{overlap}.json.gz")
+    assert ui.errors() == []
+    spans = np.isin(events["kind"], [int(kind) for kind in SLICES])
+    on_threads = "track_id in (select id from thread_track)"
+    assert one(ui, f"select count() from slice where {on_threads}") == np.count_nonzero(spans)
+    assert one(ui, "select count() from slice where name = 'window'") == stats["windows"]
+    n_chunks = np.count_nonzero((events["kind"] == Kind.prefill_chunk) & (events["stage"] == 0))
+    assert n_chunks > 1
+    assert one(ui, "select count() from flow") == 2 * (stats["windows"] + n_chunks)
+    assert one(ui, f"select count() from slice where name = 'overlap = {int(not overlap)}'") == 1
