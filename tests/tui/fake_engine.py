@@ -94,6 +94,9 @@ class FakeSession:
     def cancel(self) -> None:
         self._engine.cancelled = True
 
+    def stats(self) -> dict[str, Any]:
+        return {"begin_ns": self._engine.begun_ns, "windows": 3, "window_ns": 30 * MS}
+
 
 class FakeEngine:
     """See the module's docstring.
@@ -127,6 +130,7 @@ class FakeEngine:
         self.tracing = True
         self.closed = False
         self.cancelled = False
+        self.begun_ns = 0
         self.sampling: list[Any] = []  # of each request, in order
         self._stage_ms = stage_ms
         self._random = np.random.default_rng(seed)
@@ -165,6 +169,7 @@ class FakeEngine:
         self._session, self.cancelled, self._finish = session, False, None
         self.sampling.append(sampling)
         self._request += 1
+        self.begun_ns = self.clock.now_ns
         self._t = max(self._t, self.clock.now_ns)
         self._note(Kind.request_begin, self._t, window=self._request, a=n_prompt)
         self._toggles(first=self._request == 1)

@@ -8,6 +8,7 @@ from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
 
 from strata_tui.analysis.lane_state import LaneState
+from strata_tui.errors import BadInput
 from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
 from strata_tui.tui.wrap import Wrapped
@@ -140,6 +141,24 @@ async def test_a_model_that_cannot_be_opened_is_a_panel() -> None:
         await pilot.press("o", "space", "e", "x")
     assert isinstance(app.open_error, ValueError)
     app.close()
+
+
+async def test_a_prompt_that_cannot_be_used_is_told() -> None:
+    def refuse(prompt: str) -> list[int]:
+        raise BadInput("[prompt] expected at most 4096 tokens, got 5000")
+
+    async with console(encode=refuse) as seat:
+        await seat.play(200)
+        assert "expected at most 4096 tokens" in seat.screen and not seat.app.texts.running
+
+
+async def test_each_request_leaves_its_lines_in_the_log() -> None:
+    lines: list[str] = []
+    async with console(max_tokens=40, log=lines.append) as seat:
+        await seat.play(600)
+        assert seat.app.texts.n_started >= 3
+    hand_offs = [line for line in lines if "hand-off stage 0 -> 1: serial" in line]
+    assert len(hand_offs) == len([line for line in lines if line.startswith("strata pipeline:")]) >= 2
 
 
 async def test_before_the_first_window_the_screen_says_so() -> None:

@@ -114,10 +114,11 @@ class View:
 
     Args:
         n_stages: stages of the engine.
+        draft_lane: has it a draft layer, and so a lane for its steps?
         capacity: events kept for export and for scrolling back.
     """
 
-    def __init__(self, n_stages: int, capacity: int = 1 << 20) -> None:
+    def __init__(self, n_stages: int, draft_lane: bool = True, capacity: int = 1 << 20) -> None:
         self.n_stages = n_stages
         self.windows = WindowLog()
         self.tokens = TokenClock()
@@ -129,7 +130,8 @@ class View:
         self.marks: deque[Mark] = deque(maxlen=4096)
         self.errors: deque[Mark] = deque(maxlen=64)
         self._events = Ring(EVENT_DTYPE, capacity)
-        self._tracks = {stage: SpanTrack() for stage in (*range(n_stages), DRAFT_LANE, HOST_LANE)}
+        lanes = (*range(n_stages), *((DRAFT_LANE,) if draft_lane else ()), HOST_LANE)
+        self._tracks = {lane: SpanTrack() for lane in lanes}
         self._held = SpanTrack()
         self._launched = [(0, 0)] * n_stages  # newest window launched and when
         self._reported = [(0, 0)] * n_stages  # newest window that reported back and when

@@ -67,7 +67,7 @@ class WindowLog:
 
     def clear_counters(self) -> None:
         """Begin to count anew."""
-        self.decoded = self.drafted = self.accepted = self.emitted = self.overlapped = 0
+        self.decoded = self.drafted = self.accepted = self.emitted = 0
         self.busy_ns = 0
         self.had_draft = np.zeros(MAX_DRAFTS, np.int64)  # windows that had a k-th draft, k = 1..
         self.hit_draft = np.zeros(MAX_DRAFTS, np.int64)  # windows whose first k drafts were accepted
@@ -95,7 +95,6 @@ class WindowLog:
             if len(met):
                 at, known = self._find(met["window"])
                 self.rows["fate"][at[known]] = fate
-        self.overlapped += int(np.count_nonzero((kind == Kind.launch) & (events["a"] == 1)))
         self._close(events[(kind == Kind.verdict) & (events["b"] > 0)], events)
 
     def begin_request(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -146,7 +148,15 @@ class Console(App[None]):
         self.problem.clear()
         for note in self._notes:
             self._say(note)
+        self._leave_on_signals()
         self.call_after_refresh(self._spawn, self._open)
+
+    def _leave_on_signals(self) -> None:
+        """A terminated process leaves the terminal as it was."""
+        if threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self.exit)
 
     # -- opening and closing
 
@@ -183,7 +193,8 @@ class Console(App[None]):
         from strata_tui.analysis.view import View
 
         assert self.opened is not None
-        self.view = View(len(self.opened.label.stages))
+        label = self.opened.label
+        self.view = View(len(label.stages), draft_lane=label.has_draft_layer)
         self.axis = TimeAxis()
         self.texts = Texts(self.opened)
         self._begin_ns = self.opened.engine.now_ns()
@@ -221,10 +232,24 @@ class Console(App[None]):
         self.view.dropped = engine.dropped_events
         for text, style in self.texts.pump():
             self.text_panel.add(text, style)
+        if self.texts.ended is not None:
+            self._log_request(self.texts.ended)
+            self.texts.ended = None
         for notice in engine.switches.notices():
             self.notify(notice, markup=False)
         self._tell_errors()
         self._show(now)
+
+    def _log_request(self, stats: dict[str, Any]) -> None:
+        """The lines of a request that has ended, where --log asks for them."""
+        from strata_tui.report import hand_off_lines, pipeline_line
+
+        assert self.opened is not None
+        if self.opened.log is not None:
+            events = self.view.events
+            of_request = events[events["start_ns"] >= stats["begin_ns"]]
+            for line in (*hand_off_lines(of_request, self.view.n_stages), pipeline_line(stats)):
+                self.opened.log(line)
 
     def _tell_errors(self) -> None:
         if self.texts.error and not self.problem.display:

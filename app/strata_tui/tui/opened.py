@@ -33,6 +33,7 @@ class Opened:
         max_tokens: of one text; 0 = up to the context.
         prompts: the prompts to go through, over and over.
         trace_meta: what stands in a trace beside the events.
+        log: takes the lines of each request, if they are asked for.
     """
 
     engine: Any
@@ -44,3 +45,4 @@ class Opened:
     max_tokens: int
     prompts: tuple[str, ...]
     trace_meta: Callable[[], TraceMeta]
+    log: Callable[[str], None] | None = None

@@ -11,6 +11,8 @@ from strata_tui.tui.opened import Opened
 from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from strata_tui.engine import Engine
     from strata_tui.options import RunOptions, Sampling
 
@@ -67,7 +69,14 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         max_tokens=options.max_tokens,
         prompts=prompts,
         trace_meta=lambda: trace_meta(engine),
+        log=None if options.log is None else lambda line: _append(options.log, line),
     )
+
+
+def _append(path: Path | None, line: str) -> None:
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
 
 
 def _sampling(asked: Sampling, request: int) -> Sampling:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from strata_tui.errors import StrataError
 from strata_tui.tokenizer import printable
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Texts:
         self.n_started = 0
         self.stopped = False
         self.error = ""  # of the request that ended last
+        self.ended: dict[str, Any] | None = None  # counters of a request that has just ended
         self._opened = opened
         self._given: deque[str] = deque()
         self._next_prompt = 0
@@ -89,6 +91,7 @@ class Texts:
             if ended:
                 pieces.append((f"\n{_ending(self._session.finish)}\n\n", "note"))
                 self._decoder = None
+                self.ended = self._session.stats()
                 self._settle()
         if self._decoder is None and not self.stopped:
             pieces += self._start()
@@ -109,8 +112,13 @@ class Texts:
             prompt = opened.prompts[self._next_prompt % len(opened.prompts)]
             self._next_prompt += 1
         self.error = ""
-        tokens = opened.encode(prompt)
-        self._session.start(tokens, opened.max_tokens, opened.sampling(self.n_started), opened.end_tokens)
+        try:
+            tokens = opened.encode(prompt)
+            sampling = opened.sampling(self.n_started)
+            self._session.start(tokens, opened.max_tokens, sampling, opened.end_tokens)
+        except StrataError as error:
+            self.error, self.stopped = str(error), True
+            return [(prompt, "prompt"), ("\n[not begun]\n\n", "note")]
         self._decoder = opened.decoder()
         self.n_started += 1
         return [(prompt, "prompt")]
