@@ -95,7 +95,11 @@ def hand_off_lines(events: Events, n_stages: int) -> list[str]:
         here = launches[launches["stage"] == stage]
         ahead = int((here["a"] == 1).sum())
         serial = len(here) - ahead
-        counts = [f"{name} ({n} windows)" for name, n in (("overlapped", ahead), ("serial", serial)) if n]
+        counts = [
+            f"{name} ({n} window{'s' if n > 1 else ''})"
+            for name, n in (("overlapped", ahead), ("serial", serial))
+            if n
+        ]
         lines.append(f"strata: hand-off stage {stage - 1} -> {stage}: {', '.join(counts) or 'none'}")
     return lines
 

@@ -1,0 +1,375 @@
+"""Engine and Session as Python uses them, on small random weights; every arm against plain decoding."""
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strata_tui import Engine, Sampling
+from strata_tui.engine import Session, cpu_info
+from strata_tui.errors import BadInput, StrataError
+from strata_tui.events import EVENT_DTYPE, Finish, Kind, SwitchId
+from strata_tui.switches import BY_NAME
+
+ORACLES = Path(__file__).parent / "data" / "oracles"
+QWEN35 = ORACLES / "micro-qwen35-friendly.gguf"  # 4 layers and a draft layer that is right part of the time
+LLAMA = ORACLES / "micro-llama.gguf"  # no draft layer
+PROMPT = [1, 5, 9, 200, 17, 5, 9, 200, 17, 5, 9, 33]
+SAMPLINGS = {
+    "greedy": Sampling(),
+    "sampled": Sampling(temperature=0.8, top_p=0.95, repeat_penalty=1.1, seed=7),
+}
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with Engine.open(QWEN35) as engine:
+        yield engine
+
+
+def text_and_state(
+    path: Path, sampling: Sampling, n: int = 48, **how: Any
+) -> tuple[list[int], Any, dict[str, Any]]:
+    with Engine.open(path, **how) as engine:
+        session = engine.session()
+        tokens = list(session.generate(PROMPT * 3, max_tokens=n, sampling=sampling, ignore_eos=True))
+        return tokens, session.fingerprint(), session.stats()
+
+
+# -- the one invariant
+
+ARMS: list[dict[str, Any]] = [
+    *(
+        {"stages": s, "threads": t, "overlap": o}
+        for s, t, o in itertools.product((1, 2, 3, 4), (1, 2), (False, True))
+    ),
+    *({"split": (1, 2), "draft": d, "overlap": True} for d in ("none", "lookup", "replay:0.5", "replay:0")),
+    *({"draft_max": n, "overlap": n % 2 == 1} for n in range(8)),
+    *({"chunk": c, "short_read": r} for c, r in itertools.product((1, 5, 16, 512), (0, 64))),
+    {"draft_min_p": 0.3},
+    {"rate": 2000.0, "events": False},
+    {"pipeline_max": 4, "stages": 4, "overlap": True},
+    *({"isa": isa, "stages": 3} for isa in cpu_info()["isas"] if isa != "portable"),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "kv", "sampling"),
+    [
+        (QWEN35, "f16", "greedy"),
+        (QWEN35, "f16", "sampled"),
+        (QWEN35, "f32", "sampled"),
+        (LLAMA, "f16", "greedy"),
+    ],
+    ids=lambda value: getattr(value, "stem", value),
+)
+def test_text_and_state_are_those_of_plain_decoding(path: Path, kv: str, sampling: str) -> None:
+    how = SAMPLINGS[sampling]
+    plain = text_and_state(path, how, stages=1, draft="none", kv=kv)
+    assert text_and_state(path, how, stages=1, draft="none", kv=kv)[:2] == plain[:2]
+    drafted = accepted = overlapped = 0
+    for arm in ARMS:
+        got = text_and_state(path, how, kv=kv, **arm)
+        assert got[:2] == plain[:2], arm
+        drafted, accepted = drafted + got[2]["drafted"], accepted + got[2]["accepted"]
+        overlapped += got[2]["windows_overlapped"]
+    assert 0 < accepted < drafted  # both verdicts were met
+    assert overlapped
+
+
+def test_the_arms_text_is_no_constant() -> None:
+    texts = [text_and_state(QWEN35, SAMPLINGS[name])[0] for name in SAMPLINGS]
+    texts.append(text_and_state(QWEN35, Sampling(temperature=0.8, seed=8))[0])
+    assert len({tuple(text) for text in texts}) == 3
+
+
+# -- sessions
+
+
+def test_generate_yields_as_many_tokens_as_asked_for(engine: Engine) -> None:
+    session = engine.session()
+    tokens = list(session.generate(PROMPT, max_tokens=10, ignore_eos=True))
+    assert len(tokens) == 10
+    assert session.finish == "length"
+    assert session.tokens == PROMPT + tokens
+    assert session.stats()["generated"] == 10
+
+
+def test_a_text_is_encoded(engine: Engine) -> None:
+    ids = engine.tokenizer.encode("abc")
+    assert ids
+    by_text = list(engine.session().generate("abc", max_tokens=6, ignore_eos=True))
+    assert list(engine.session().generate(ids, max_tokens=6, ignore_eos=True)) == by_text
+
+
+def test_an_end_token_ends_the_text_unless_ignored(engine: Engine) -> None:
+    noise = Sampling(temperature=100, seed=1)
+    session = engine.session()
+    tokens = list(session.generate(PROMPT, sampling=noise))
+    assert session.finish == "stop"
+    assert tokens[-1] in engine.end_tokens
+    assert not set(tokens[:-1]) & set(engine.end_tokens)
+    on = list(engine.session().generate(PROMPT, max_tokens=len(tokens) + 3, sampling=noise, ignore_eos=True))
+    assert on[: len(tokens)] == tokens
+    assert len(on) == len(tokens) + 3
+
+
+def test_without_a_limit_the_context_ends_the_text() -> None:
+    with Engine.open(QWEN35, context=40) as engine:
+        session = engine.session()
+        tokens = list(session.generate(PROMPT, ignore_eos=True))
+        assert session.finish == "context"
+        assert len(PROMPT) + len(tokens) == 41  # the last token needs no row
+
+
+def test_a_longer_prompt_reads_only_what_is_new(engine: Engine) -> None:
+    session = engine.session()
+    first = list(session.generate(PROMPT, max_tokens=8, ignore_eos=True))
+    longer = [*PROMPT, *first, 3, 4, 5]
+    on = list(session.generate(longer, max_tokens=8, ignore_eos=True))
+    assert session.stats()["cached_tokens"] >= len(PROMPT)
+    assert list(engine.session().generate(longer, max_tokens=8, ignore_eos=True)) == on
+
+
+def test_closing_the_iterator_cancels(engine: Engine) -> None:
+    engine.switches.rate = 200
+    session = engine.session()
+    tokens = session.generate(PROMPT, max_tokens=100_000, ignore_eos=True)
+    next(tokens)
+    tokens.close()
+    assert not session.running
+    assert session.finish == "cancel"
+    assert session.stats()["generated"] < 1000
+    engine.switches.rate = 0
+    assert len(list(engine.session().generate(PROMPT, max_tokens=4, ignore_eos=True))) == 4
+
+
+def test_ctrl_c_while_waiting_cancels(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.switches.rate = 50
+    session = engine.session()
+    wait, calls = Session.wait, itertools.count()
+
+    def interrupted(self: Session, timeout_s: float) -> bool:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return wait(self, timeout_s)
+
+    monkeypatch.setattr(Session, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(session.generate(PROMPT, max_tokens=100_000, ignore_eos=True))
+    assert session.finish == "cancel"
+
+
+def test_a_cancel_in_the_middle_of_a_prompt() -> None:
+    with Engine.open(context=4096, chunk=16) as engine:  # the embedded model: its prompts take a while
+        session = engine.session()
+        session.start(list(range(4000)), max_tokens=5)
+        session.cancel()
+        while session.running:
+            session.wait(1)
+        assert session.finish == "cancel"
+        assert session.read() == []
+        assert session.position < 4000
+        assert list(engine.session().generate([1, 2, 3], max_tokens=2, ignore_eos=True))
+
+
+def test_a_failed_stage_ends_the_session_and_not_the_engine(engine: Engine) -> None:
+    engine.switches.overlap = True
+    plain = list(engine.session().generate(PROMPT, max_tokens=20, ignore_eos=True))
+    engine.native.inject_error(1, 0)
+    session = engine.session()
+    with pytest.raises(StrataError) as failed:
+        list(session.generate(PROMPT, max_tokens=20, ignore_eos=True))
+    assert not isinstance(failed.value, BadInput)
+    assert "\n" not in str(failed.value)
+    assert session.finish == "error"
+    assert list(engine.session().generate(PROMPT, max_tokens=20, ignore_eos=True)) == plain
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([], "none"),
+        ([512], "got 512"),
+        ([-1], "got -1"),
+        ([1 << 40], "2\\^31"),
+        (["a"], "whole numbers"),
+        ([1.5], "whole"),
+    ],
+)
+def test_tokens_that_cannot_be_used(engine: Engine, tokens: list[Any], expected: str) -> None:
+    with pytest.raises(BadInput, match=expected):
+        list(engine.session().generate(tokens, max_tokens=2))
+    with pytest.raises(BadInput):
+        engine.eval(tokens)
+
+
+def test_a_prompt_longer_than_the_context() -> None:
+    with Engine.open(QWEN35, context=10) as engine, pytest.raises(BadInput, match=r"10 .*12|12 .*10"):
+        list(engine.session().generate(PROMPT))
+
+
+# -- switches
+
+
+def test_switches_are_live_and_the_flips_are_events(engine: Engine) -> None:
+    plain = list(engine.session().generate(PROMPT, max_tokens=200, ignore_eos=True))
+    engine.events()
+    session = engine.session()
+    tokens = []
+    for token in session.generate(PROMPT, max_tokens=200, ignore_eos=True):
+        tokens.append(token)
+        engine.switches.overlap = not engine.switches.overlap
+        engine.switches.draft_max = len(tokens) % 8
+    assert tokens == plain
+    events = engine.events()
+    flips = events[(events["kind"] == Kind.toggle) & (events["a"] == SwitchId.overlap)]
+    assert len(flips)
+    assert (np.diff(flips["b"]) != 0).all()  # each one turns it to what it was not
+    assert engine.switches.in_force().keys() == BY_NAME.keys()
+
+
+def test_what_cannot_apply_is_noticed_once() -> None:
+    with Engine.open(LLAMA, stages=1, overlap=True, draft="mtp", pipeline_windows=2) as engine:
+        list(engine.session().generate(PROMPT, max_tokens=20, ignore_eos=True))
+        notices = engine.switches.notices()
+        assert len(notices) == 3
+        assert engine.switches.notices() == []
+        in_force = engine.switches.in_force()
+        assert (in_force["overlap"], in_force["draft"], in_force["pipeline_windows"]) == (False, "lookup", 0)
+        assert engine.switches.overlap is True  # what was asked for
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("draft", "best"),
+        ("draft", 3),
+        ("draft_max", 8),
+        ("draft_max", -1),
+        ("draft_max", "many"),
+        ("draft_min_p", float("nan")),
+        ("rate", -1.0),
+        ("rate", float("inf")),
+        ("short_read", 1.5),
+        ("pipeline_windows", 33),
+    ],
+)
+def test_an_impossible_value_is_refused_and_the_switch_stays(engine: Engine, name: str, value: Any) -> None:
+    before = getattr(engine.switches, name)
+    with pytest.raises(BadInput) as refused:
+        setattr(engine.switches, name, value)
+    assert name in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert getattr(engine.switches, name) == before
+
+
+def test_there_is_no_such_switch(engine: Engine) -> None:
+    with pytest.raises(AttributeError, match="overlop"):
+        engine.switches.overlop = True
+    with pytest.raises(AttributeError, match="overlop"):
+        engine.switches.overlop  # noqa: B018
+    with pytest.raises(AttributeError, match="overlop"):
+        Engine.open(QWEN35, overlop=True)
+
+
+# -- events
+
+
+def test_events_tell_the_request(engine: Engine) -> None:
+    engine.events()
+    session = engine.session()
+    tokens = list(session.generate(PROMPT, max_tokens=30, ignore_eos=True))
+    events = engine.events()
+    assert events.dtype == EVENT_DTYPE
+    emitted = events[events["kind"] == Kind.token]
+    assert emitted["a"].tolist() == tokens
+    assert emitted["b"].tolist() == list(range(len(PROMPT), len(PROMPT) + 30))
+    assert (events["kind"] == Kind.verdict).sum() == session.stats()["windows"]
+    end = events[events["kind"] == Kind.request_end]
+    assert end[["a", "b"]].tolist() == [(Finish.length, 30)]
+    assert events["start_ns"].max() <= engine.now_ns()
+    assert len(engine.events()) == 0
+    assert engine.dropped_events == 0
+
+
+def test_without_tracing_nothing_is_recorded() -> None:
+    with Engine.open(QWEN35, events=False) as engine:
+        assert list(engine.session().generate(PROMPT, max_tokens=5, ignore_eos=True))
+        assert len(engine.events()) == 0
+        engine.tracing = True
+        assert list(engine.session().generate(PROMPT, max_tokens=5, ignore_eos=True))
+        assert len(engine.events()) > 0
+
+
+# -- opening and closing
+
+
+def test_stages_are_as_placed() -> None:
+    with Engine.open(QWEN35, split=(1, 3), devices=("cpu:2", "cpu:1", "cpu"), threads=3) as engine:
+        assert [(s.first_layer, s.last_layer) for s in engine.stages] == [(0, 0), (1, 2), (3, 3)]
+        assert [s.device for s in engine.stages] == ["cpu 2 threads", "cpu 1 thread", "cpu 3 threads"]
+    with Engine.open(QWEN35, split="2", devices="cpu:1,cpu:2") as engine:
+        assert [s.device for s in engine.stages] == ["cpu 1 thread", "cpu 2 threads"]
+    with Engine.open(QWEN35, split="auto", stages=4) as engine:
+        assert len(engine.stages) == 4
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"stages": 5}, "expected 1 to 4"),
+        ({"split": (2, 2)}, "ascend"),
+        ({"devices": ("cpu",) * 5}, "expected 1 to 4"),
+        ({"devices": ("gpu:0",)}, "not in this version"),
+        ({"devices": ("cpu:1@4095",)}, "core 4095"),
+        ({"kv": "int8"}, "f32 or f16"),
+        ({"isa": "mmx"}, "mmx"),
+        ({"context": -1}, "--ctx"),
+        ({"chunk": 0}, "--chunk"),
+        ({"draft": "best"}, "best"),
+    ],
+)
+def test_what_cannot_be_opened_says_why(how: dict[str, Any], expected: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        Engine.open(QWEN35, **how)
+    assert expected in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_closed_engine_says_so() -> None:
+    engine = Engine.open(QWEN35)
+    session = engine.session()
+    tokens = session.generate(PROMPT, max_tokens=100_000, ignore_eos=True)
+    next(tokens)
+    engine.close()
+    engine.close()
+    assert not session.running
+    assert session.finish == "cancel"
+    for use in (
+        engine.session,
+        engine.events,
+        session.fingerprint,
+        engine.switches.in_force,
+        engine.switches.notices,
+        lambda: engine.switches.overlap,
+        lambda: setattr(engine.switches, "overlap", True),
+        lambda: session.start(PROMPT),
+        lambda: engine.eval(PROMPT),
+    ):
+        with pytest.raises(StrataError, match="closed"):
+            use()
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, strata_tui.cli.group, strata_tui.cli.run_command, strata_tui.cli.open_command; "
+        "print([m for m in ('numpy', 'textual', 'gguf', 'tokenizers', 'jinja2', 'strata_tui._core') "
+        "if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -1,0 +1,105 @@
+"""Splits against every split there is; what doesn't fit is refused with what was expected and what came."""
+
+import itertools
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from strata_tui.errors import BadInput
+from strata_tui.options import DeviceChoice, Placement
+from strata_tui.placement import balanced_split, place
+
+
+@dataclass
+class Weights:
+    layer_bytes: list[int] = field(default_factory=lambda: [10] * 12)
+    tail_bytes: int = 10
+    file_name: str = "m.gguf"
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layer_bytes)
+
+
+def heaviest(layers: list[int], tail: int, split: tuple[int, ...]) -> int:
+    edges = [0, *split, len(layers)]
+    stages = [sum(layers[a:b]) for a, b in itertools.pairwise(edges)]
+    return max([*stages[:-1], stages[-1] + tail])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_balanced_split_is_the_best_of_all(seed: int) -> None:
+    rng = random.Random(seed)
+    layers = [rng.randrange(0, 100) for _ in range(rng.randrange(1, 9))]
+    tail = rng.randrange(0, 200)
+    for stages in range(1, len(layers) + 1):
+        split = balanced_split(layers, tail, stages)
+        assert len(split) == stages - 1
+        assert all(a < b for a, b in itertools.pairwise((0, *split, len(layers))))
+        every = itertools.combinations(range(1, len(layers)), stages - 1)
+        assert heaviest(layers, tail, split) == min(heaviest(layers, tail, s) for s in every)
+
+
+def test_the_default_is_two_stages_that_share_the_cores() -> None:
+    assert place(Placement(), Weights(tail_bytes=0), n_cores=8) == ((6,), (DeviceChoice(threads=4),) * 2)
+    assert place(Placement(), Weights([7]), n_cores=8) == ((), (DeviceChoice(threads=8),))
+    assert place(Placement(stages=3), Weights(), n_cores=2)[1] == (DeviceChoice(threads=1),) * 3
+
+
+def test_the_number_of_stages_follows_from_split_stages_or_devices() -> None:
+    assert place(Placement(split=(2, 5)), Weights(), 4)[0] == (2, 5)
+    assert len(place(Placement(stages=4), Weights(), 4)[0]) == 3
+    assert len(place(Placement(devices=(DeviceChoice(),) * 3), Weights(), 4)[0]) == 2
+    pinned = (DeviceChoice(threads=2, cores=(0, 1)), DeviceChoice())
+    assert place(Placement(devices=pinned, threads=3), Weights(), 4)[1] == (
+        pinned[0],
+        DeviceChoice(threads=3),
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "came"),
+    [
+        (Placement(stages=13), "1 to 12", "13"),
+        (Placement(stages=-1), "1 to 12", "-1"),
+        (Placement(split=(3, 3)), "ascend", "3,3"),
+        (Placement(split=(0,)), "ascend from 1", "0"),
+        (Placement(split=(12,)), "layers 0 to 11", "12"),
+        (Placement(split=(3,), stages=3), "expected 2", "3"),
+        (Placement(split=(3,), devices=(DeviceChoice(),) * 3), "1 or 2 devices", "3"),
+    ],
+)
+def test_what_does_not_fit_is_refused(asked: Placement, expected: str, came: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        place(asked, Weights(), n_cores=4)
+    assert expected in str(refused.value)
+    assert str(refused.value).endswith(f"got {came}")
+
+
+def test_a_file_without_layers_is_refused() -> None:
+    with pytest.raises(BadInput, match="has 0 layers"):
+        place(Placement(), Weights([]), n_cores=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [
+        ("cpu", DeviceChoice()),
+        (" cpu:3", DeviceChoice(threads=3)),
+        ("cpu:1@5", DeviceChoice(threads=1, cores=(5,))),
+        ("cpu:4@0-2+7", DeviceChoice(threads=4, cores=(0, 1, 2, 7))),
+    ],
+)
+def test_a_device_is_read(text: str, device: DeviceChoice) -> None:
+    assert DeviceChoice.parse(text) == device
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cpu:", "cpu:0", "cpu:-1", "cpu:1@", "cpu:1@a", "cpu:1@3-1", "cpu@0", "npu", "gpu:0"]
+)
+def test_a_bad_device_is_refused(text: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        DeviceChoice.parse(text, "STRATA_SPLIT_DEVICE")
+    assert str(refused.value).startswith("STRATA_SPLIT_DEVICE: expected cpu")
+    assert str(refused.value).endswith(f"got {text!r}")

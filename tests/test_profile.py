@@ -1,0 +1,128 @@
+from pathlib import Path
+
+import pytest
+
+from strata_tui.errors import BadInput
+from strata_tui.options import DeviceChoice
+from strata_tui.profile import load_profile, shipped_profiles
+
+WHOLE = """
+name = "mine"
+description = "a rig"
+[model]
+context = 2048
+kv = "f32"
+chunk = 64
+[placement]
+stages = 3
+split = [4, 8]
+device = ["cpu:1@0", "cpu:2", "cpu"]
+threads = 2
+[switches]
+overlap = true
+draft = "replay:0.5"
+draft_max = 3
+theta = 0
+[sampling]
+temperature = 1
+top_k = 40
+seed = 3
+"""
+
+
+def profile_file(folder: Path, text: str) -> str:
+    path = folder / "rig.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_every_key(tmp_path: Path) -> None:
+    profile = load_profile(profile_file(tmp_path, WHOLE))
+    assert (profile.name, profile.description) == ("mine", "a rig")
+    assert (profile.context, profile.kv, profile.chunk) == (2048, "f32", 64)
+    assert (profile.stages, profile.split, profile.threads) == (3, (4, 8), 2)
+    assert profile.devices == (DeviceChoice(threads=1, cores=(0,)), DeviceChoice(threads=2), DeviceChoice())
+    assert profile.switches == {"overlap": True, "draft": "replay:0.5", "draft_max": 3, "theta": 0.0}
+    assert profile.sampling == {"temperature": 1, "top_k": 40, "seed": 3}
+
+
+def test_an_empty_profile_sets_nothing(tmp_path: Path) -> None:
+    profile = load_profile(profile_file(tmp_path, ""))
+    assert (profile.name, profile.stages, profile.devices, profile.switches) == ("rig", None, None, {})
+
+
+def test_those_that_ship_are_read_and_named_as_their_files() -> None:
+    assert "laptop" in shipped_profiles()
+    for name in shipped_profiles():
+        profile = load_profile(name)
+        assert profile.name == name
+        assert profile.description
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "expected", "given"),
+    [
+        ("[model]\ncontext = 0", "model.context", "whole number from 1", "0"),
+        ("[model]\ncontext = true", "model.context", "whole number", "True"),
+        ('[model]\nkv = "int8"', "model.kv", '"f32" or "f16"', "int8"),
+        ("[model]\nchunk = 1.5", "model.chunk", "whole number", "1.5"),
+        ("[placement]\nstages = 33", "placement.stages", "1 to 32", "33"),
+        ("[placement]\nsplit = [3, 3]", "placement.split", "ascend", "[3, 3]"),
+        ("[placement]\nsplit = [0]", "placement.split", "ascend from 1", "[0]"),
+        ("[placement]\nsplit = []", "placement.split", "ascend", "[]"),
+        ('[placement]\nsplit = ["4"]', "placement.split", "layers", "['4']"),
+        ('[placement]\nsplit = "4"', "placement.split", "layers", "'4'"),
+        ("[placement]\ndevice = []", "placement.device", "list of devices", "[]"),
+        ('[placement]\ndevice = "cpu"', "placement.device", "list of devices", "'cpu'"),
+        ('[placement]\ndevice = ["gpu:0"]', "placement.device", "expected cpu", "gpu:0"),
+        ("[placement]\ndevice = [1]", "placement.device", "expected cpu", "1"),
+        ("[switches]\noverlap = 2", "switches.overlap", "0 or 1", "2"),
+        ("[switches]\ndraft_max = 9", "switches.draft_max", "0 to 7", "9"),
+        ("[switches]\ntheta = nan", "switches.theta", "number", "nan"),
+        ("[switches]\ndraft = []", "switches.draft", "value", "[]"),
+        ("[sampling]\nseed = -1", "sampling.seed", "whole number from 0", "-1"),
+        ("[sampling]\ntop_p = 0", "sampling", "above 0", "0"),
+        ('[sampling]\ntemperature = "hot"', "sampling.temperature", "number", "hot"),
+        ("name = 3", "name", "text", "3"),
+    ],
+)
+def test_an_error_names_file_key_expected_and_given(
+    tmp_path: Path, text: str, key: str, expected: str, given: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        load_profile(profile_file(tmp_path, text))
+    line = str(refused.value)
+    assert line.startswith(f"[profile] rig.toml: {key}: ")
+    assert expected in line
+    assert given in line.partition("got ")[2]
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[switches]\noverlop = true", "unknown key switches.overlop; did you mean overlap?"),
+        ("[model]\nzzz = 1", "unknown key model.zzz; expected one of context, kv, chunk"),
+        ("[placment]\nstages = 2", "unknown table placment; did you mean placement?"),
+        ('nam = "x"', "unknown key nam; did you mean name?"),
+        ("stages = 2", "unknown key stages; expected one of name, description"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        load_profile(profile_file(tmp_path, text))
+    assert str(refused.value) == f"[profile] rig.toml: {line}"
+
+
+@pytest.mark.parametrize("data", [b"a = ", b'name = "\xff"', b"= 1"])
+def test_no_toml(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "rig.toml"
+    path.write_bytes(data)
+    with pytest.raises(BadInput, match=r"^\[profile\] rig\.toml: "):
+        load_profile(str(path))
+
+
+@pytest.mark.parametrize("name", ["nope", "nope.toml", ".", ""])
+def test_no_such_profile(name: str) -> None:
+    with pytest.raises(BadInput, match=r"expected one of .*laptop.* or a \.toml file, got"):
+        load_profile(name)

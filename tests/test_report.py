@@ -1,0 +1,157 @@
+"""The numbers of a run, from counters and events made by hand."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Events, Kind, WindowFate
+from strata_tui.report import (
+    hand_off_lines,
+    pipeline_line,
+    rates,
+    run_json,
+    stage_times,
+    stages_busy_mean,
+    summary_lines,
+)
+
+MS = 1_000_000
+
+STATS: dict[str, Any] = {
+    "prompt_tokens": 100,
+    "cached_tokens": 20,
+    "generated": 30,
+    "windows": 12,
+    "windows_overlapped": 5,
+    "prompt_windows": 0,
+    "drafted": 24,
+    "accepted": 18,
+    "drafted_per_position": [10, 8, 6, 0],
+    "accepted_per_position": [9, 6, 3, 0],
+    "prefill_rows": 79,
+    "prefill_ns": 500 * MS,
+    "first_token_ns": 520 * MS,
+    "window_ns": 240 * MS,
+    "drafting_stopped": False,
+}
+NOTHING = {key: [0] * 4 if isinstance(value, list) else 0 for key, value in STATS.items()}
+
+
+def event(kind: Kind, start_ms: float, ms: float = 0, stage: int = HOST_LANE, **more: int) -> tuple[int, ...]:
+    rest = (more.get(name, 0) for name in ("rows", "a", "b"))
+    return (int(start_ms * MS), int(ms * MS), more.get("window", 1), int(kind), stage, *rest)
+
+
+def events(*rows: tuple[int, ...]) -> Events:
+    return np.array(list(rows), EVENT_DTYPE)
+
+
+# Two stages. A chunk (window 1); a prompt window (2); then in 20 ms windows 3, serial, and 4, ahead.
+RUN = events(
+    event(Kind.launch, 0, stage=1, window=1),
+    event(Kind.prefill_chunk, 0, 10, stage=0, window=1),
+    event(Kind.prefill_chunk, 10, 10, stage=1, window=1),
+    event(Kind.window, 20, window=2, b=WindowFate.prompt),
+    event(Kind.launch, 20, stage=1, window=2),
+    event(Kind.run, 20, 5, stage=0, window=2, b=1),
+    event(Kind.run, 25, 5, stage=1, window=2, b=1),
+    event(Kind.commit, 29, 2, stage=0, window=2),  # of its 2 ms 1 lies in the span of the text
+    event(Kind.window, 30, window=3),
+    event(Kind.launch, 30, stage=0, window=3),
+    event(Kind.run, 31, 4, stage=0, window=3),
+    event(Kind.publish, 34, 1, stage=0, window=3),  # inside the run
+    event(Kind.launch, 35, stage=1, window=3),
+    event(Kind.wait_ready, 35, 0.5, stage=1, window=3),
+    event(Kind.run, 36, 3, stage=1, window=3),
+    event(Kind.verdict, 39, 1, window=3),
+    event(Kind.draft_step, 40, 2, stage=DRAFT_LANE, window=3),
+    event(Kind.window, 42, window=4),
+    event(Kind.launch, 42, stage=0, window=4),
+    event(Kind.launch, 42, stage=1, window=4, a=1),
+    event(Kind.run, 42, 4, stage=0, window=4),
+    event(Kind.wait_ready, 42, 4, stage=1, window=4),
+    event(Kind.run, 46, 3, stage=1, window=4),
+    event(Kind.verdict, 49, 1, window=4),
+)
+
+
+def test_rates_by_hand() -> None:
+    got = rates(STATS)
+    assert got["prefill_tokens_per_s"] == pytest.approx(79 / 0.5)
+    assert got["time_to_first_token_ms"] == pytest.approx(520)
+    assert got["tokens_per_s"] == pytest.approx(125)
+    assert got["ms_per_window"] == got["ms_fresh"] == pytest.approx(20)
+    assert got["tokens_per_window"] == pytest.approx(2.5)
+    assert got["accepted_per_position"] == pytest.approx(
+        [0.9, 0.75, 0.5]
+    )  # of the windows that had such a draft
+
+
+def test_nothing_decoded_has_no_rates() -> None:
+    got = rates(NOTHING)
+    for name in (
+        "prefill_tokens_per_s",
+        "time_to_first_token_ms",
+        "tokens_per_s",
+        "ms_per_window",
+        "tokens_per_window",
+    ):
+        assert got[name] is None
+    assert got["accepted_per_position"] == []
+
+
+def test_stage_times_by_hand() -> None:
+    first, second, third = stage_times(RUN, 3)
+    assert first == {"run_ms": pytest.approx(10 + 5 + 2 + 4 + 4), "wait_ms": 0, "idle": None}
+    assert second == {"run_ms": pytest.approx(10 + 5 + 3 + 3), "wait_ms": pytest.approx(4.5), "idle": None}
+    assert third == {"run_ms": 0, "wait_ms": 0, "idle": None}
+
+
+def test_busy_stages_are_counted_over_the_text_alone() -> None:
+    # From window 3 (30 ms) to the last verdict's end (50): 1 (commit) + 4 + 4 on stage 0, 3 + 3 on stage 1.
+    assert stages_busy_mean(RUN, 2) == pytest.approx(15 / 20)
+    assert stages_busy_mean(RUN, 1) == pytest.approx(9 / 20)
+
+
+def test_without_a_verdict_no_stage_was_busy_for_a_text() -> None:
+    assert stages_busy_mean(RUN[:8], 2) is None
+    assert stages_busy_mean(events(), 2) is None
+
+
+def test_hand_offs_count_windows_and_not_chunks() -> None:
+    assert hand_off_lines(RUN, 2) == [
+        "strata: hand-off stage 0 -> 1: overlapped (1 window), serial (2 windows)"
+    ]
+    assert hand_off_lines(RUN[:3], 2) == ["strata: hand-off stage 0 -> 1: none"]
+    assert hand_off_lines(RUN, 1) == []
+
+
+def test_the_pipeline_line() -> None:
+    line = "strata pipeline: windows 12, launched 0, kept 0, rolled back 0, gated 0, ms fresh 20.00"
+    assert pipeline_line(STATS) == line
+    assert pipeline_line(NOTHING).endswith("ms fresh -")
+
+
+def test_the_summary_shows_the_three_rates_together() -> None:
+    prompt, text, drafts = summary_lines(STATS, "length", 0)
+    assert prompt == "prompt: 100 tokens, 20 of them cached, read at 158 tok/s; first token after 520.0 ms"
+    assert text.startswith(
+        "text: 30 tokens (length), 125.0 tok/s = 2.50 tokens per window / 20.00 ms per window"
+    )
+    assert (
+        drafts == "drafts: 18 of 24 accepted (75%); by position, of the windows that had one: 0.90 0.75 0.50"
+    )
+    assert "7 events were dropped" in summary_lines(STATS, "stop", 7)[-1]
+    assert len(summary_lines(NOTHING, "cancel", 0)) == 2
+
+
+def test_the_object_is_whole_when_nothing_happened() -> None:
+    stages = [SimpleNamespace(device="cpu 1 thread", first_layer=0, last_layer=3)]
+    about = {"model": "m", "model_sha256": "0", "arch": "llama", "emulated": False}
+    text = {"token_ids": [], "text": "", "finish": "cancel"}
+    busy, idle = (run_json(about, stages, {}, stats, RUN, text, 0) for stats in (STATS, NOTHING))
+    assert busy.keys() == idle.keys()
+    assert json.loads(json.dumps(idle, allow_nan=False))["finish"] == "cancel"

@@ -1,0 +1,107 @@
+import pytest
+
+from strata_tui.engine import Switches
+from strata_tui.errors import BadInput
+from strata_tui.switches import BY_NAME, SWITCHES, from_environment, resolve
+
+
+def test_the_engine_has_every_switch_of_the_table() -> None:
+    assert set(Switches.__annotations__) == {*BY_NAME, "paused"}
+
+
+def test_flag_over_environment_over_profile_over_default() -> None:
+    environment = {"STRATA_SPLIT_OVERLAP": "1", "STRATA_PIPELINE_WINDOWS": "3"}
+    profile = {"overlap": False, "draft_max": 2, "draft": "none"}
+    flags = {"draft": "lookup", "pipeline_windows": 0, "rate": None}
+    values, notes = resolve(flags, profile, environment)
+    assert notes == []
+    assert values == {
+        "overlap": True,  # environment over profile
+        "pipeline_windows": 0,  # flag over environment, though 0
+        "draft": "lookup",
+        "draft_max": 2,
+        "draft_min_p": 0.0,
+        "theta": 0.2,
+        "short_read": 64,
+        "rate": 0.0,
+    }
+
+
+def test_nothing_set_is_the_default() -> None:
+    assert resolve({}, {}, {}) == ({switch.name: switch.default for switch in SWITCHES}, [])
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    assert from_environment({"STRATA_SPLIT_OVERLAP": "", "STRATA_STAGE_TRIM": ""}) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("overlap", "1", True),
+        ("overlap", "off", False),
+        ("pipeline_windows", "2", 2),
+        ("draft", "mtp", "mtp"),
+        ("draft", "replay:0.50", "replay:0.5"),
+        ("draft_max", "7", 7),
+        ("draft_min_p", "1", 1.0),
+        ("theta", "2", 2.0),
+        ("rate", "1e3", 1000.0),
+    ],
+)
+def test_a_value_is_read(name: str, text: str, value: object) -> None:
+    assert BY_NAME[name].read(text, name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("overlap", "yes"),
+        ("overlap", "2"),
+        ("pipeline_windows", "-1"),
+        ("pipeline_windows", "1.0"),
+        ("draft", "MTP"),
+        ("draft", "replay:"),
+        ("draft", "replay:1.1"),
+        ("draft", "replay:nan"),
+        ("draft", "lookup:0.5"),
+        ("draft_max", "8"),
+        ("draft_min_p", "nan"),
+        ("theta", "inf"),
+        ("rate", ""),
+    ],
+)
+def test_a_bad_value_says_what_was_expected_and_what_came(name: str, text: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        BY_NAME[name].read(text, "--here")
+    assert str(refused.value) == f"--here: expected {BY_NAME[name].accepts.what}, got {text!r}"
+
+
+def test_the_test_switches_are_read_only_with_debug() -> None:
+    theta = {"STRATA_PIPELINE_THETA": "0.5"}
+    values, notes = from_environment(theta)
+    assert values == {}
+    assert len(notes) == 1
+    assert "STRATA_PIPELINE_DEBUG=1" in notes[0]
+    assert from_environment({**theta, "STRATA_PIPELINE_DEBUG": "1"}) == ({"theta": 0.5}, [])
+    # A value that is not read can't be wrong.
+    assert from_environment({"STRATA_PIPELINE_THETA": "x"})[0] == {}
+
+
+def test_the_windows_in_flight_are_no_test_switch() -> None:
+    assert from_environment({"STRATA_PIPELINE_WINDOWS": "2"}) == ({"pipeline_windows": 2}, [])
+
+
+def test_each_variable_that_means_nothing_here_gives_one_line() -> None:
+    names = (
+        "STRATA_DECODE_TIMING",
+        "STRATA_IQ_MT_MIN",
+        "STRATA_PF_ANYTHING",
+        "STRATA_PF_GEMM",
+        "STRATA_PIPELINE_LOG",
+        "STRATA_SPLIT_OWN",
+        "STRATA_STAGE_TRIM",
+    )
+    _, notes = from_environment(dict.fromkeys(names, "1"))
+    assert sorted(note.split()[0] for note in notes) == list(names)
+    assert from_environment({"STRATA_SPLIT_OWNER": "1", "STRATA_DECODE_TIMING": "0"}) == ({}, [])
