@@ -220,4 +220,6 @@ def parse_ids(text: str) -> tuple[int, ...]:
             raise ValueError
     except ValueError:
         raise BadInput(f"--tokens: expected ids like 12,7,301 or @FILE, got {text[:60]!r}") from None
+    if not ids:
+        raise BadInput("--tokens: expected at least one token, got none")
     return ids
