@@ -14,7 +14,11 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
     const DeltaShape& delta = d.delta;
     const int widest = std::max({2 * d.n_embd, d.n_ff, d.n_heads * d.head_dim, delta.n_v_heads * delta.v_dim});
     for (ActFormat format : {ActFormat::Q8_32, ActFormat::Q8_256})
-        activations_[static_cast<int>(format)] = Buffer<uint8_t>(cpu::act_row_bytes(format, widest) * max_rows);
+        activations_[static_cast<int>(format)] = Buffer<uint8_t>(cpu::act_row_bytes(format, widest) * 2 * max_rows);
+    max_rows_ = max_rows;
+    remainder_floats_ = (widest + 255) / 256 * 256;
+    remainders_ = Buffer<float>(int64_t{remainder_floats_} * n_threads);
+    terms_ = Buffer<float>(int64_t{2} * max_rows * PIECE * n_threads);
     const int group = d.n_heads / d.n_kv_heads;
     queries_ = Buffer<float>(int64_t{1} * max_rows * d.n_heads * d.head_dim);
     heads_ = Buffer<float>(queries_.size());
@@ -30,7 +34,7 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
 uint64_t CpuScratch::size_bytes() const {
     uint64_t total = 0;
     for (const auto& buffer : activations_) total += buffer.size_bytes();
-    for (const auto* buffer : {&queries_, &heads_, &attention_, &convolved_, &delta_q_, &delta_s_})
+    for (const auto* buffer : {&remainders_, &terms_, &queries_, &heads_, &attention_, &convolved_, &delta_q_, &delta_s_})
         total += buffer->size_bytes();
     return total + visible_.size_bytes();
 }
@@ -74,27 +78,58 @@ void CpuOps::norm(const float* x, const float* weight, int rows, int n, float ep
     me_.meet();
 }
 
-void CpuOps::project(std::initializer_list<Projection> projections, const float* x, int rows) {
-    const int n_in = projections.begin()->weight->n_in;
+/// This member's rows of activations in `format`; second terms `rows` places behind the first.
+void CpuOps::quantise(ActFormat format, bool fine, const float* x, int n_in, int rows) {
+    uint8_t* out = s_.activations_[static_cast<int>(format)].data();
+    float* remainder = s_.remainders_.data() + int64_t{me_.index} * s_.remainder_floats_;
+    const size_t stride = cpu::act_row_bytes(format, n_in);
     const auto [first, last] = me_.share(rows);
-    bool wanted[3] = {};
-    for (const Projection& p : projections) wanted[static_cast<int>(cpu::act_format(p.weight->type))] = true;
+    for (int r = first; r < last; ++r) {
+        k_.quantize(format, x + int64_t{r} * n_in, n_in, out + r * stride);
+        if (!fine) continue;
+        k_.remainder(format, x + int64_t{r} * n_in, n_in, remainder);
+        k_.quantize(format, remainder, n_in, out + (rows + r) * stride);
+    }
+}
+
+void CpuOps::project(std::initializer_list<Projection> projections, const float* x, int rows) {
     for (ActFormat format : {ActFormat::Q8_32, ActFormat::Q8_256}) {
-        if (!wanted[static_cast<int>(format)]) continue;
-        uint8_t* quantised = s_.activations_[static_cast<int>(format)].data();
-        const size_t stride = cpu::act_row_bytes(format, n_in);
-        for (int r = first; r < last; ++r) k_.quantize(format, x + int64_t{r} * n_in, n_in, quantised + r * stride);
+        bool wanted = false, fine = false;
+        for (const Projection& p : projections)
+            if (cpu::act_format(p.weight->type) == format) wanted = true, fine |= p.fine;
+        if (wanted) quantise(format, fine, x, projections.begin()->weight->n_in, rows);
     }
     me_.meet();
-    for (const Projection& p : projections) {
-        const ActFormat format = cpu::act_format(p.weight->type);
-        const void* input = format == ActFormat::F32 ? static_cast<const void*>(x)
-                                                     : s_.activations_[static_cast<int>(format)].data();
-        const size_t stride = format == ActFormat::F32 ? n_in * sizeof(float) : cpu::act_row_bytes(format, n_in);
-        const auto [begin, end] = me_.share(p.weight->n_out, 4);
-        k_.matmul(*p.weight, input, stride, rows, begin, end, p.out, p.out_stride);
-    }
+    for (const Projection& p : projections) multiply(p, x, rows);
     me_.meet();
+}
+
+void CpuOps::multiply(const Projection& p, const float* x, int rows) {
+    const ActFormat format = cpu::act_format(p.weight->type);
+    const bool floats = format == ActFormat::F32;
+    const void* input = floats ? static_cast<const void*>(x) : s_.activations_[static_cast<int>(format)].data();
+    const size_t stride = floats ? p.weight->n_in * sizeof(float) : cpu::act_row_bytes(format, p.weight->n_in);
+    if (p.fine && !floats) return multiply_fine(p, input, stride, rows);
+    const auto [begin, end] = me_.share(p.weight->n_out, 4);
+    k_.matmul(*p.weight, input, stride, rows, begin, end, p.out, p.out_stride);
+}
+
+/// First and second terms as rows of one product, which still reads each weight once; then their sum.
+void CpuOps::multiply_fine(const Projection& p, const void* input, size_t stride, int rows) {
+    constexpr int PIECE = CpuScratch::PIECE;
+    float* terms = s_.terms_.data() + int64_t{2} * s_.max_rows_ * PIECE * me_.index;
+    const auto [begin, end] = me_.share(p.weight->n_out, 4);
+    for (int o = begin; o < end; o += PIECE) {
+        Weight piece = *p.weight;
+        piece.data = static_cast<const uint8_t*>(piece.data) + o * piece.row_bytes;
+        piece.n_out = std::min(PIECE, end - o);
+        k_.matmul(piece, input, stride, 2 * rows, 0, piece.n_out, terms, PIECE);
+        for (int r = 0; r < rows; ++r) {
+            const float *first = terms + int64_t{r} * PIECE, *second = first + int64_t{rows} * PIECE;
+            float* y = p.out + int64_t{r} * p.out_stride + o;
+            for (int i = 0; i < piece.n_out; ++i) y[i] = first[i] + second[i];
+        }
+    }
 }
 
 // ---- attention

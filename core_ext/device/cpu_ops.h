@@ -19,7 +19,11 @@ class CpuScratch {
     friend class CpuOps;
     static constexpr int QUERY_ROWS = 8;  // rows whose queries go through the cells of a kv head together
     const cpu::Kernels& kernels_;
-    std::array<Buffer<uint8_t>, 3> activations_;  // by ActFormat: [rows, act_row_bytes]
+    static constexpr int PIECE = 64;  // outputs of a fine projection computed at a time
+    std::array<Buffer<uint8_t>, 3> activations_;  // by ActFormat: [2 * rows, act_row_bytes], the second terms behind
+    Buffer<float> remainders_;                    // [threads, remainder_floats_]
+    Buffer<float> terms_;                         // [threads, 2 * rows, PIECE]
+    int remainder_floats_ = 0, max_rows_ = 0;
     Buffer<float> queries_, heads_;               // [n_kv_heads, rows, group, head_dim]
     Buffer<float> attention_;                     // [threads, attention_floats_]
     Buffer<int> visible_;                         // [threads, QUERY_ROWS * group]
@@ -46,6 +50,9 @@ class CpuOps final : public Ops {
                       int n) override;
 
   private:
+    void quantise(cpu::ActFormat format, bool fine, const float* x, int n_in, int rows);
+    void multiply(const Projection& projection, const float* x, int rows);
+    void multiply_fine(const Projection& projection, const void* input, size_t stride, int rows);
     std::pair<int64_t, int64_t> floats_share(int64_t n) const;
     void place_queries(const AttentionOp& op, int rows);
     void store_cells(const AttentionOp& op, int rows);

@@ -51,6 +51,9 @@ struct Projection {
     const Weight* weight;
     float* out;  // [rows, n_out]
     int out_stride;
+    /// Quantised weights multiply activations in int8. Where the inputs have heavy tails, or the products go straight into
+    /// the residual rows or the logits, the inputs are kept in two int8 terms instead (about 15 bits).
+    bool fine = false;
 };
 
 /// One attention mixer, from projected q, k, v to its heads' outputs.

@@ -206,7 +206,7 @@ void Stage::run_head(const Member& me, Verifier& v, const float* x, CpuOps& ops)
     if (!head && !hidden_by_position_) return;
     ops.norm(x, model_.output_norm(), rows, d.n_embd, d.norm_eps, hidden, 0);
     if (!head) return;
-    ops.project({{&model_.head(), v.logits.data(), d.n_vocab}}, hidden, rows);
+    ops.project({{&model_.head(), v.logits.data(), d.n_vocab, true}}, hidden, rows);
     if (!v.forward.all_logits) pick_rows(me, v);
 }
 

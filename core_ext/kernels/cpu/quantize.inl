@@ -59,6 +59,24 @@ void quantize_256(const float* x, int n_in, uint8_t* out) {
     }
 }
 
+/// To the nearest whole number, as round_to_int8 rounds: adding and taking off 1.5 * 2^23 leaves no bits behind the point.
+inline V16 nearest(V16 x) {
+    const V16 large = fill16(12582912.0f);
+    return (x + large) - large;
+}
+
+void remainder(ActFormat format, const float* x, int n_in, float* out) {
+    const int block = format == ActFormat::Q8_32 ? 32 : 256;
+    for (int at = 0; at < n_in; at += block) {
+        const auto part = [&](int i) { return load16(x + at + i, n_in - at < i ? 0 : n_in - at - i); };
+        I16 most = magnitude_bits(part(0));
+        for (int i = 16; i < block; i += 16) most = max(most, magnitude_bits(part(i)));
+        const BlockScale scale = block_scale(max_lane(most));
+        for (int i = 0; i < block; i += 16)
+            store16(out + at + i, fma(nearest(part(i) * fill16(scale.inverse)), fill16(-scale.d), part(i)));
+    }
+}
+
 void quantize(ActFormat format, const float* x, int n_in, void* out) {
     auto* bytes = static_cast<uint8_t*>(out);
     switch (format) {

@@ -34,6 +34,7 @@ constexpr Kernels TABLE{
     .numerics = ISA_NUMERICS,
     .dequantize = dequantize,
     .quantize = quantize,
+    .remainder = remainder,
     .matmul = matmul,
     .rms_norm = rms_norm,
     .l2_norm = l2_norm,

@@ -71,7 +71,7 @@ class Llama final : public Architecture {
         float* up = scratch.take(int64_t{rows} * dims_.n_ff);
         ops.project({{&l.gate, gate, dims_.n_ff}, {&l.up, up, dims_.n_ff}}, y, rows);
         ops.silu_mul(gate, up, gate, int64_t{rows} * dims_.n_ff);
-        ops.project({{&l.down, mixed, dims_.n_embd}}, gate, rows);
+        ops.project({{&l.down, mixed, dims_.n_embd, true}}, gate, rows);
         ops.add(x, mixed, n);
     }
 
@@ -115,7 +115,7 @@ class Llama final : public Architecture {
         op.scale = 1.0f / std::sqrt(static_cast<float>(dims_.head_dim));
         op.out = heads;
         ops.attention(op, rows);
-        ops.project({{&l.output, out, dims_.n_embd}}, heads, rows);
+        ops.project({{&l.output, out, dims_.n_embd, true}}, heads, rows);
         add_bias(out, l.output_bias, rows, ops);
     }
 

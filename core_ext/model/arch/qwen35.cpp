@@ -188,7 +188,7 @@ class Qwen35 final : public Architecture {
         float* up = scratch.take(int64_t{rows} * dims_.n_ff);
         ops.project({{&b.gate, gate, dims_.n_ff}, {&b.up, up, dims_.n_ff}}, y, rows);
         ops.silu_mul(gate, up, gate, int64_t{rows} * dims_.n_ff);
-        ops.project({{&b.down, mixed, dims_.n_embd}}, gate, rows);
+        ops.project({{&b.down, mixed, dims_.n_embd, true}}, gate, rows);
         ops.add(x, mixed, n);
     }
 
@@ -221,7 +221,7 @@ class Qwen35 final : public Architecture {
         op.scale = 1.0f / std::sqrt(static_cast<float>(dims_.head_dim));
         op.out = heads;
         ops.attention(op, rows);
-        ops.project({{&b.output, out, dims_.n_embd}}, heads, rows);
+        ops.project({{&b.output, out, dims_.n_embd, true}}, heads, rows);
     }
 
     void delta(const Block& b, LayerState& state, const Batch& batch, const float* y, float* out, Workspace scratch,
@@ -252,7 +252,7 @@ class Qwen35 final : public Architecture {
         op.advance = state.advance;
         op.out = heads;
         ops.delta(op, rows);
-        ops.project({{&b.ssm_out, out, dims_.n_embd}}, heads, rows);
+        ops.project({{&b.ssm_out, out, dims_.n_embd, true}}, heads, rows);
     }
 
     std::vector<LayerKind> kinds_;
