@@ -170,7 +170,7 @@ class Tokenizer:
             merges.append((left, right))
         try:
             bpe = models.BPE(
-                vocab=self._text_vocabulary({left + right for left, right in merges}),
+                vocab=self._text_vocabulary(merges),
                 merges=merges,
                 ignore_merges=self._pre in _WHOLE_WORDS_WIN,
             )
@@ -186,16 +186,16 @@ class Tokenizer:
         backend.pre_tokenizer = pre_tokenizers.Sequence(splits)
         return backend
 
-    def _text_vocabulary(self, merged: set[str]) -> dict[str, int]:
+    def _text_vocabulary(self, merges: Sequence[tuple[str, str]]) -> dict[str, int]:
         """The tokens that a text can become by merging: control tokens only if a merge makes them."""
-        normal: dict[str, int] = {}
-        control: dict[str, int] = {}
-        for i, token in enumerate(self._tokens):
-            if self._types[i] not in (_UNKNOWN, _CONTROL):
-                normal[token] = i
-            elif token in merged or len(token) == 1:
-                control[token] = i
-        return control | normal
+        control = self._find(_UNKNOWN, _CONTROL)
+        merged = control.keys() & {left + right for left, right in merges}
+        normal = {
+            token: i
+            for i, (token, kind) in enumerate(zip(self._tokens, self._types, strict=True))
+            if kind != _CONTROL and kind != _UNKNOWN
+        }
+        return {token: i for token, i in control.items() if token in merged or len(token) == 1} | normal
 
     def _find(self, *types: int) -> dict[str, int]:
         return {token: i for i, token in enumerate(self._tokens) if self._types[i] in types and token}
