@@ -1,0 +1,180 @@
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.program import LLAMA, QWEN35, Strata, start
+
+TOKENS = "1,2,3,4,5,6,7,8"
+
+# The contract of run --json. More may be added; none of these goes away.
+CONTRACT = """
+model model_sha256 arch devices emulated stages switches prompt_tokens token_ids text finish
+prefill_tokens_per_s time_to_first_token_ms tokens_per_s ms_per_window tokens_per_window windows drafted
+accepted accepted_per_position guesses ms_fresh ms_kept_after_fresh ms_kept_after_kept
+windows_overlapped stages_busy_mean cached_tokens bound wasted_ms dropped_events
+"""
+KEYS = set(CONTRACT.split())
+STAGE_KEYS = {"device", "first_layer", "last_layer", "run_ms", "wait_ms", "idle"}
+LATER = {"guesses", "ms_kept_after_fresh", "ms_kept_after_kept", "bound", "wasted_ms"}
+
+
+@pytest.fixture
+def run_json(strata: Strata) -> Any:
+    def run(*args: object, tokens: str = TOKENS) -> dict[str, Any]:
+        result = strata("run", QWEN35, "--tokens", tokens, "-n", "24", "--ignore-eos", "--json", *args)
+        assert result.code == 0, result.err
+        return dict(json.loads(result.out))
+
+    return run
+
+
+def test_every_key_of_the_contract(run_json: Any) -> None:
+    got = run_json("--overlap")
+    assert got.keys() >= KEYS
+    assert {key for key in KEYS if got[key] is None} == LATER
+    assert [stage.keys() for stage in got["stages"]] == [STAGE_KEYS] * 2
+    assert [(s["first_layer"], s["last_layer"]) for s in got["stages"]] == [(0, 2), (3, 3)]
+    assert (got["arch"], got["emulated"]) == ("qwen35", False)
+    assert (got["finish"], got["prompt_tokens"]) == ("length", 8)
+    assert len(got["model_sha256"]) == 64
+    assert len(got["token_ids"]) == 24
+    assert got["windows_overlapped"] == got["windows"] > 0
+    assert got["switches"]["overlap"] is True
+    assert 0 < got["stages_busy_mean"] <= 2
+    rate = got["tokens_per_window"] / got["ms_per_window"] * 1e3
+    assert got["tokens_per_s"] == pytest.approx(rate)
+    assert sum(stage["run_ms"] for stage in got["stages"]) > 0
+
+
+def test_nothing_generated_has_no_rates(strata: Strata) -> None:
+    got = json.loads(strata("run", QWEN35, "--tokens", "1", "--ctx", "1", "--json").out)
+    assert got.keys() >= KEYS
+    assert (got["finish"], len(got["token_ids"])) == ("context", 1)
+
+
+def test_the_text_is_the_same_whatever_the_switches(run_json: Any) -> None:
+    plain = run_json("--stages", "1", "--draft", "none")["token_ids"]
+    for flags in (
+        "--stages 4 --overlap",
+        "--stages 2 --threads 2 --draft lookup",
+        "--split 1,2 --draft-max 7",
+        "--draft replay:0.7 --overlap",
+        "--chunk 3 --short-read 0 --rate 5000",
+        "--device cpu:1,cpu:2",
+        "--profile laptop --temp 0 --no-overlap",
+    ):
+        assert run_json(*flags.split())["token_ids"] == plain, flags
+
+
+def test_the_end_token_is_in_the_ids_and_not_in_the_text(strata: Strata) -> None:
+    flags = ("run", QWEN35, "--tokens", TOKENS, "-n", "0", "--temp", "100", "--seed", "3", "--json")
+    got = json.loads(strata(*flags).out)
+    assert got["finish"] == "stop"
+    assert got["token_ids"][-1] in (508, 509, 510, 511)
+    assert "<|" not in got["text"]
+    longer = json.loads(strata(*flags, "-n", len(got["token_ids"]) + 5, "--ignore-eos").out)
+    assert longer["finish"] == "length"
+    assert longer["token_ids"][: len(got["token_ids"])] == got["token_ids"]
+
+
+def test_a_flag_beats_the_environment_and_that_a_profile(
+    run_json: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profile = tmp_path / "mine.toml"
+    profile.write_text(
+        '[placement]\nsplit = [1, 2]\ndevice = ["cpu:2"]\n[switches]\noverlap = true\ndraft = "none"\n'
+    )
+    got = run_json("--profile", profile)
+    assert (got["switches"]["overlap"], got["switches"]["draft"], len(got["stages"])) == (True, "none", 3)
+    assert got["devices"] == ["cpu 2 threads"] * 3
+    monkeypatch.setenv("STRATA_SPLIT_OVERLAP", "0")
+    monkeypatch.setenv("STRATA_LAYER_SPLIT", "3")
+    monkeypatch.setenv("STRATA_SPLIT_DEVICE", "cpu:1")
+    got = run_json("--profile", profile)
+    assert got["switches"]["overlap"] is False
+    assert got["devices"] == ["cpu 1 thread"] * 2
+    assert got["stages"][1]["first_layer"] == 3
+    got = run_json("--profile", profile, "--overlap", "--split", "2", "--device", "cpu:2,cpu:1")
+    assert got["switches"]["overlap"] is True
+    assert got["devices"] == ["cpu 2 threads", "cpu 1 thread"]
+    assert got["stages"][1]["first_layer"] == 2
+    assert len(run_json("--profile", profile, "--stages", "1")["stages"]) == 1
+
+
+def test_a_variable_without_counterpart_gives_one_line(
+    strata: Strata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "STRATA_PIPELINE_FORCE_MISS", "STRATA_SPLIT_TIMING"):
+        monkeypatch.setenv(name, "1")
+    result = strata("run", QWEN35, "--tokens", TOKENS, "-n", "2", "--adapt-every", "64")
+    assert result.code == 0
+    for name in ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "FORCE_MISS", "SPLIT_TIMING", "--adapt-every"):
+        assert len([line for line in result.err.splitlines() if name in line]) == 1, result.err
+
+
+def test_a_switch_that_cannot_apply_is_said_once_and_the_run_goes_on(strata: Strata) -> None:
+    flags = ("run", LLAMA, "--tokens", TOKENS, "-n", "8", "--json", "--draft", "mtp")
+    result = strata(*flags, "--pipeline-windows", "2")
+    got = json.loads(result.out)
+    assert (got["switches"]["pipeline_windows"], got["switches"]["draft"]) == (0, "lookup")
+    for word in ("pipeline", "mtp"):
+        lines = [
+            line
+            for line in result.err.splitlines()
+            if word in line and not line.startswith("strata pipeline:")
+        ]
+        assert len(lines) == 1, result.err
+
+
+def test_log_lines_go_to_a_file(strata: Strata, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    flags = ("run", QWEN35, "--tokens", TOKENS, "-n", "9", "--overlap", "--stages", "3")
+    aloud = strata(*flags)
+    quiet = strata(*flags, "--log", log)
+    assert quiet.out == aloud.out
+    written = log.read_text().splitlines()
+    assert [line.split(":")[0] for line in written] == [
+        "strata",
+        "strata",
+        "strata pipeline",
+    ]
+    assert "stage 0 -> 1: overlapped" in written[0]
+    assert "strata" not in quiet.err
+    assert "tok/s" in quiet.err
+    assert all(line.split(":")[0] in aloud.err for line in written)
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_a_trace_is_written(strata: Strata, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    assert strata("run", QWEN35, "--tokens", TOKENS, "-n", "9", "--trace", path).code == 0
+    text = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
+    assert json.loads(text)["traceEvents"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_prompt_from_a_file_or_standard_input(strata: Strata, tmp_path: Path) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_bytes("Zwei Stufen \N{GREEK SMALL LETTER ALPHA}\n".encode() + b"\xff")
+    from_file = strata("run", LLAMA, "-f", file, "-n", "8").out
+    process = start("run", LLAMA, "-f", "-", "-n", "8")
+    out, err = process.communicate(file.read_bytes())
+    assert (process.returncode, out.decode()) == (0, from_file), err
+    assert strata("run", LLAMA, "-p", file.read_text(errors="replace"), "-n", "8").out == from_file
+
+
+def test_tokens_from_a_file(strata: Strata, tmp_path: Path) -> None:
+    file = tmp_path / "ids"
+    file.write_text("1, 2\n3 4,5\n6 7 8\n")
+    flags = ("run", QWEN35, "-n", "8", "--tokens")
+    assert strata(*flags, f"@{file}").out == strata(*flags, TOKENS).out
+
+
+def test_ids_run_on_a_file_whose_tokenizer_is_unknown(strata: Strata, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.gguf"
+    odd.write_bytes(QWEN35.read_bytes().replace(b"tokenizer.ggml.model", b"tokenizer.ggml.mode_"))
+    got = json.loads(strata("run", odd, "--tokens", TOKENS, "-n", "8", "--json").out)
+    assert (got["text"], len(got["token_ids"])) == ("", 8)
+    assert "tokenizer" in strata("run", odd, "-p", "x").error

@@ -1,0 +1,122 @@
+"""What reaches a terminal, a pipe, and a program that waits; what Ctrl-C leaves."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+import tty
+
+import pytest
+from tests.cli.program import QWEN35, start
+
+from strata_tui.tokenizer import printable
+
+# Temperature 100 is nearly uniform over the tokens, every byte among them: escape sequences come.
+NOISE = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2000", "--temp", "100", "--ignore-eos", "--draft", "none")
+ENDLESS = ("run", QWEN35, "--tokens", "1,2,3", "-n", "0", "--rate", "50", "--ignore-eos")
+
+
+def read_all(terminal: int, process: subprocess.Popen[bytes], timeout_s: float = 20) -> bytes:
+    """What a process writes to a terminal until it ends."""
+    data = b""
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until:
+        ready, _, _ = select.select([terminal], [], [], 0.05)
+        if ready:
+            data += os.read(terminal, 65536)
+        elif process.poll() is not None:
+            return data
+    process.kill()
+    raise AssertionError(f"it did not end within {timeout_s} s; it wrote {data[-500:]!r}")
+
+
+def test_exact_text_into_a_pipe_and_no_escape_sequence_onto_a_terminal() -> None:
+    process = start(*NOISE)
+    piped, _ = process.communicate()
+    process = start(*NOISE, "--json")
+    text = json.loads(process.communicate()[0])["text"]
+    assert piped.decode() == text
+    assert "\x1b" in text
+
+    ours, its = pty.openpty()
+    tty.setraw(its)
+    process = start(*NOISE, stdout=its)
+    shown = read_all(ours, process).decode()
+    os.close(ours)
+    os.close(its)
+    assert process.returncode == 0
+    assert "\x1b" not in shown
+    assert shown == printable(text) + "\n"
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_terminal_that_cannot_draw_gets_the_text(term: str) -> None:
+    ours, its = pty.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), its)
+    process = start("open", QWEN35, "-p", "x", "-n", "4", **streams, env={**os.environ, "TERM": term})
+    shown = read_all(ours, process).decode(errors="replace")
+    os.close(ours)
+    os.close(its)
+    assert process.returncode == 0
+    assert shown.count("no console here") == 1
+    assert f"TERM is {term or 'not set'}" in shown
+    assert "4 tokens (length)" in shown
+
+
+def test_a_reader_that_leaves_ends_the_run() -> None:
+    process = start(*ENDLESS)
+    assert process.stdout and process.stderr
+    assert process.stdout.read(10)
+    process.stdout.close()
+    err = process.stderr.read().decode()
+    assert process.wait(10) == 1
+    assert "Traceback" not in err
+    assert "rror" not in err
+
+
+def first_line(process: subprocess.Popen[bytes]) -> None:
+    """The note on a variable: after it the prompt is read at once."""
+    assert process.stderr
+    assert b"STRATA_STAGE_TRIM" in process.stderr.readline()
+    time.sleep(0.6)
+
+
+def interruptible(*flags: object) -> subprocess.Popen[bytes]:
+    process = start(*ENDLESS, *flags, env={**os.environ, "STRATA_STAGE_TRIM": "1"})
+    first_line(process)
+    return process
+
+
+def test_ctrl_c_ends_the_text_and_what_was_measured_is_printed() -> None:
+    process = interruptible("--json")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 130, err
+    got = json.loads(out)
+    assert got["finish"] == "cancel"
+    assert 0 < len(got["token_ids"]) < 500
+    assert got["windows"] > 0
+    assert b"Traceback" not in err
+
+
+def test_ctrl_c_while_the_replayed_text_is_recorded() -> None:
+    process = interruptible("--json", "--draft", "replay:1", "--rate", "0", "--kv", "f32", "--stages", "4")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 130, err
+    assert json.loads(out)["finish"] == "cancel"
+
+
+def test_ctrl_c_twice_ends_at_once() -> None:
+    process = interruptible()
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 130, err
+    assert time.monotonic() - began < 2
+    assert b"Traceback" not in err
