@@ -14,8 +14,8 @@
 /// Q8_0    32    34    0: d, 2: int8 q[32]                                   d * q_i
 /// Q4_K   256   144    0: d, 2: dmin, 4: scales[12], 16: qs[128]             d * sc_j * q_i - dmin * m_j
 /// Q5_K   256   176    0: d, 2: dmin, 4: scales[12], 16: qh[32], 48: qs[128] the same; j = i / 32
-/// Q6_K   256   210    0: ql[128], 128: qh[64], 192: int8 scales[16],      d * sc_j * (q_i - 32)
-///                        208: d                                            j = i / 16
+/// Q6_K   256   210    0: ql[128], 128: qh[64], 192: int8 scales[16],        d * sc_j * (q_i - 32)
+///                       208: d                                              j = i / 16
 ///
 /// Blocks of 32: value i < 16 is the low nibble of qs[i], value 16 + i the high one; bit i of qh is value i's
 /// fifth bit.
