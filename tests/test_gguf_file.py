@@ -86,6 +86,18 @@ def test_nested_arrays_are_lists(tmp_path: Path) -> None:
     assert "t.nested" not in model.metadata
 
 
+@pytest.mark.parametrize("kind", gguf.GGMLQuantizationType, ids=lambda kind: kind.name)
+def test_the_size_of_every_type_is_known(tmp_path: Path, kind: gguf.GGMLQuantizationType) -> None:
+    block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+    header = b"GGUF" + struct.pack("<IQQ", 3, 1, 0)
+    tensor = struct.pack("<Q1sIQQIQ", 1, b"w", 2, 3 * block, 5, kind, 0)
+    path = tmp_path / "a.gguf"
+    path.write_bytes((header + tensor).ljust(96, b"\0") + bytes(15 * block_bytes))
+    (info,) = ModelFile(path).tensors
+    assert (info.name, info.type, info.shape) == ("w", kind.name, (3 * block, 5))
+    assert info.size_bytes == 15 * block_bytes
+
+
 def test_a_hybrid_with_a_draft_layer() -> None:
     about = summary(ModelFile(ORACLES / "micro-qwen35.gguf"))
     json.dumps(about, allow_nan=False)
