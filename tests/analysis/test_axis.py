@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+
 from strata_tui.analysis.axis import HOLD_NS, LADDER_NS, TimeAxis, duration, tick_step
 
 MS = 1_000_000

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from strata_tui.analysis.lane_state import N_STATES, SHARE_COLUMNS, LaneState
 from strata_tui.analysis.lanes import (
     Run,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanTrack
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.tui.fake_engine import MS, FakeEngine, event
+
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.analysis.view import View, toggle_text
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind
-
-from tests.tui.fake_engine import MS, FakeEngine, event
 
 
 def decoded(engine: FakeEngine, view: View, ms: float, step_ms: float = 17.0) -> np.ndarray:

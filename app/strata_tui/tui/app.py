@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal
+from textual.containers import Container
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Label
+from textual.widgets import Input
 
 from strata_tui.switches import MAX_DRAFTS
 from strata_tui.tui.frame import Frame
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
-from strata_tui.tui.help import Help
+from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.pace import Pace
 from strata_tui.tui.problem import Problem
@@ -128,7 +128,7 @@ class Console(App[None]):
         self.strip = Windows(self.glyphs)
         self.figures = RatesPanel(self.glyphs)
         self.text_panel = TextPanel()
-        self.prompt = Input(placeholder="n: a prompt of your own", id="prompt", compact=True)
+        self.prompt = Input(placeholder="n: a prompt of your own", compact=True)
         self.switch_bar = SwitchBar()
         yield self.head
         yield self.problem
@@ -137,11 +137,9 @@ class Console(App[None]):
         with Container(id="middle"):
             yield self.figures
             yield self.text_panel
-        with Horizontal(id="prompt-line"):
-            yield Label(">", id="prompt-sign")
-            yield self.prompt
+        yield self.prompt
         yield self.switch_bar
-        yield Footer(compact=True)
+        yield KeyBar([*_SHOWN_KEYS, ("^p", "palette", "command_palette")])
 
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
@@ -199,7 +197,6 @@ class Console(App[None]):
         self.texts = Texts(self.opened)
         self._begin_ns = self.opened.engine.now_ns()
         self.is_open = True
-        self.refresh_bindings()
         self.refresh_view()
         if self._auto_refresh:
             self._last_round = (time.thread_time(), time.monotonic())
@@ -412,6 +409,8 @@ class Console(App[None]):
         self.notify("the text ends here; n or enter goes on, x quits")
 
     def action_help(self) -> None:
+        from strata_tui.tui.help import Help
+
         self.push_screen(Help(self.glyphs))
 
     def action_next_theme(self) -> None:
@@ -460,3 +459,8 @@ class Console(App[None]):
 
 
 _OWN_ACTIONS = {name.removeprefix("action_") for name in vars(Console) if name.startswith("action_")}
+_SHOWN_KEYS = [
+    (binding.key_display or binding.key, binding.description, binding.action)
+    for binding in Console.BINDINGS
+    if isinstance(binding, Binding) and binding.show
+]

@@ -81,7 +81,7 @@ class Lanes(LineWidget):
     @property
     def columns(self) -> int:
         """Cells across the time axis."""
-        return max(1, self.size.width - self.label_width - self.shares_width - 1)
+        return max(1, self.size.width - self.label_width - self.shares_width - 2)
 
     def lane_height(self, stage: int) -> int:
         """Stages are two rows high where the screen is tall."""

@@ -6,7 +6,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from strata_tui.errors import StrataError
-from strata_tui.tokenizer import printable
 
 if TYPE_CHECKING:
     from strata_tui.tui.opened import Decoder, Opened
@@ -81,6 +80,8 @@ class Texts:
 
     def pump(self) -> list[Piece]:
         """What has come since the last call; starts the next text when one has ended."""
+        from strata_tui.tokenizer import printable  # not before the first paint
+
         pieces: list[Piece] = []
         if self._decoder is not None:
             ended = not self._session.running  # looked at before reading: nothing comes after it
