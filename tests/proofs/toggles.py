@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 from strata_tui import Engine, Sampling
-from strata_tui.events import Kind, SwitchId
+from strata_tui.events import Kind, SwitchId, WindowFate
 
 FLIPS = 200
 SAMPLING = Sampling(temperature=0.7, top_p=0.95, seed=7)
@@ -35,7 +35,7 @@ def main() -> int:
         recorded = np.concatenate(events)
         toggles = recorded[(recorded["kind"] == Kind.toggle) & (recorded["a"] == SwitchId.overlap)]
         verdicts = recorded[recorded["kind"] == Kind.verdict]
-        builds = recorded[recorded["kind"] == Kind.window]
+        builds = recorded[(recorded["kind"] == Kind.window) & (recorded["b"] != WindowFate.prompt)]
         inside = 0
         for toggle in toggles:
             built = builds[builds["start_ns"] < toggle["start_ns"]]
