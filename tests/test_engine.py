@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,28 @@ def test_the_arms_text_is_no_constant() -> None:
     texts = [text_and_state(QWEN35, SAMPLINGS[name])[0] for name in SAMPLINGS]
     texts.append(text_and_state(QWEN35, Sampling(temperature=0.8, seed=8))[0])
     assert len({tuple(text) for text in texts}) == 3
+
+
+def test_a_replayed_text_is_drafted_right_and_a_spoilt_one_wrong() -> None:
+    right = text_and_state(LLAMA, Sampling(), draft="replay:1")[2]
+    wrong = text_and_state(LLAMA, Sampling(), draft="replay:0")[2]
+    assert right["accepted"] == right["drafted"] > 0
+    assert right["windows"] < 48 / 4
+    assert wrong["accepted"] == 0 < wrong["drafted"]
+
+
+def test_the_embedded_model_s_text_is_that_of_plain_decoding() -> None:
+    prompt = "The lighthouse keeper had not spoken to anyone for three weeks when he heard"
+    texts = []
+    for how in (
+        {"stages": 1, "draft": "none"},
+        {"stages": 3, "overlap": True},
+        {"draft": "lookup", "chunk": 3},
+    ):
+        with Engine.open(None, events=False, **how) as engine:
+            texts.append(list(engine.session().generate(prompt, max_tokens=32, ignore_eos=True)))
+    assert texts[1:] == texts[:1] * 2
+    assert len(set(texts[0])) > 3
 
 
 # -- sessions
@@ -364,6 +387,34 @@ def test_a_closed_engine_says_so() -> None:
     ):
         with pytest.raises(StrataError, match="closed"):
             use()
+
+
+def test_closing_ends_a_text_that_another_thread_reads(engine: Engine) -> None:
+    engine.switches.overlap, engine.switches.rate = True, 500
+    texts: list[list[int]] = []
+    begun = threading.Event()
+
+    def read() -> None:
+        texts.append([])
+        for token in engine.session().generate(PROMPT, ignore_eos=True):
+            texts[0].append(token)
+            begun.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert begun.wait(10)
+    engine.close()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert 0 < len(texts[0]) < engine.context - len(PROMPT)
+
+
+def test_an_error_within_the_context_closes_the_engine() -> None:
+    with pytest.raises(ZeroDivisionError), Engine.open(QWEN35) as engine:
+        next(engine.session().generate(PROMPT, ignore_eos=True))
+        raise ZeroDivisionError
+    with pytest.raises(StrataError, match="closed"):
+        engine.session()
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
