@@ -77,6 +77,16 @@ def test_a_reader_that_leaves_ends_the_run() -> None:
     assert "rror" not in err
 
 
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_stream_is_an_empty_one(closed: int) -> None:
+    prompt = ("-f", "-") if closed == 0 else ("-p", "x")
+    process = start("run", QWEN35, "-n", "2", *prompt, preexec_fn=lambda: os.close(closed))
+    out, err = process.communicate(b"")
+    assert process.returncode == 0, err
+    assert b"Traceback" not in err
+    assert (bool(out), bool(err)) == (closed != 1, closed != 2)
+
+
 def decoding(*flags: object) -> subprocess.Popen[bytes]:
     """A run that decodes: the note on a variable comes last before it."""
     process = start(*ENDLESS, *flags, env={**os.environ, "STRATA_STAGE_TRIM": "1"})

@@ -15,6 +15,7 @@ def main() -> None:
     from strata_tui.cli.group import cli
     from strata_tui.errors import BadInput, StrataError
 
+    _open_streams()
     try:
         code = cli.main(prog_name="strata-tui", standalone_mode=False)
     except click.exceptions.Abort:
@@ -34,6 +35,13 @@ def main() -> None:
     except OSError as error:
         code = _fail(f"{error.filename or 'system'}: {error.strerror or error}", BAD_INPUT)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_streams() -> None:
+    """A standard stream that the caller closed (`>&-`) becomes an empty one, before a file gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for the life of the process)
 
 
 def _fail(line: str, code: int) -> int:
