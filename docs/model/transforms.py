@@ -37,7 +37,7 @@ def is_shifted_norm(name: str) -> bool:
 
 
 def to_file(name: str, x: Tensor) -> Tensor:
-    """A weight as the file holds it, by its name in training; matrices keep their type, others are float32."""
+    """A weight as the file holds it, by its name in training; matrices keep their type, the rest float32."""
     if x.ndim != 2:
         x = x.float()
     if is_shifted_norm(name):
