@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """A standard stream that the caller closed (`>&-`) becomes an empty one, before a file gets its number."""
+    """A standard stream that the caller closed (`>&-`) becomes an empty one before a file gets its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for the life of the process)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from pathlib import Path
+import os
 
 import click
 
@@ -45,6 +44,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS:
+            import difflib
+
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = (
                 f"did you mean {near[0]}?"
@@ -59,7 +60,7 @@ def _means_open(word: str) -> bool:
     if word in ("--help", "-h", "--version"):
         return False
     return (
-        word.startswith("-") or word.endswith(".gguf") or "/" in word or "\\" in word or Path(word).exists()
+        word.startswith("-") or word.endswith(".gguf") or "/" in word or "\\" in word or os.path.exists(word)
     )
 
 
