@@ -13,7 +13,7 @@ PIP     := pip -q --disable-pip-version-check install
 # No build isolation: the same cmake in the same folder compiles only what changed.
 INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=build/core
 PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null)
-NATIVE   = $(shell find core_ext tests/native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
+NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
 .PHONY: help run test native lint asan tsan wheel clean
