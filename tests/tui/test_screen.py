@@ -187,5 +187,6 @@ def test_wrapped_text_is_bounded() -> None:
     for i in range(1000):
         text.feed(f"line {i}\n", "text")
     assert len(text.lines) == 50
+    assert text.line(text.end - 2) == [("line 999", "text")] and text.line(text.begin - 1) == []
     text.rewrap(5)
     assert len(text.lines) <= 50

@@ -11,7 +11,7 @@ class Pace:
         budget: share of a core that drawing may take.
     """
 
-    def __init__(self, budget: float = 0.12) -> None:
+    def __init__(self, budget: float = 0.06) -> None:
         self.interval_s = FASTEST_S
         self._budget = budget
 
@@ -20,5 +20,5 @@ class Pace:
         late = wall_s > 1.6 * self.interval_s
         if late or cpu_s > self._budget * wall_s:
             self.interval_s = min(SLOWEST_S, self.interval_s * 1.25)
-        elif cpu_s < 0.6 * self._budget * wall_s:
+        elif cpu_s < 0.75 * self._budget * wall_s:
             self.interval_s = max(FASTEST_S, self.interval_s / 1.1)

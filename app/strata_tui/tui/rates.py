@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from textual.geometry import Region
 from textual.strip import Strip
 
 from strata_tui.tui.glyphs import COLOUR, Glyphs
@@ -50,9 +52,10 @@ class RatesPanel(LineWidget):
         lines = (short if self.screen.has_class("-narrow") else tall)(
             self._rates, self.glyphs, self.size.width
         )
-        if lines != self._lines:
-            self._lines = lines
-            self.refresh()
+        before, self._lines = self._lines, lines
+        for y, (was, now) in enumerate(zip_longest(before, lines)):
+            if was != now:
+                self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         line = self._lines[y] if y < len(self._lines) else ()

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events
+from textual.geometry import Region
 from textual.strip import Strip
 
 from strata_tui.tui.line_widget import LineWidget
@@ -27,25 +28,33 @@ class TextPanel(LineWidget):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._wrapped = Wrapped(78)
-        self._top: int | None = None  # number of lines let go is not in it; None = follow the end
+        self._top = 0  # number of the line at the top
+        self._held = False  # scrolled back, or told to stay
 
     def add(self, text: str, style: str) -> None:
         """Add text in one of the styles `prompt`, `text`, `note`."""
-        if not text:
-            return
-        n_lines = len(self._wrapped.lines)
+        open_line = self._wrapped.end - 1
         self._wrapped.feed(text, style)
-        if self._top is not None:
+        if self._held:
             return
-        grown = len(self._wrapped.lines) != n_lines
-        first_changed = (
-            0 if grown and len(self._wrapped.lines) > self.size.height else n_lines - 1 - self._first()
-        )
-        self._refresh_from(max(0, first_changed))
+        if self._wrapped.end - self._top > self.size.height:
+            self._follow()
+            self.refresh()
+        else:
+            grown = Region(0, open_line - self._top, self.size.width, self._wrapped.end - open_line)
+            self.refresh(grown)
+
+    def _follow(self) -> None:
+        """Move on by a third of the panel at once: lines stay still to be read, and few are drawn anew."""
+        height = self.size.height
+        if self._wrapped.end - self._top > height:
+            self._top = max(self._wrapped.begin, self._wrapped.end - height + height // 3)
 
     def hold(self, on: bool) -> None:
         """Keep showing these lines while text goes on, or go back to the end."""
-        self._top = self._first() if on else None
+        self._held = on
+        if not on:
+            self._follow()
         self.refresh()
 
     @property
@@ -53,17 +62,9 @@ class TextPanel(LineWidget):
         """What is kept, as wrapped."""
         return "\n".join("".join(text for text, _ in line) for line in self._wrapped.lines)
 
-    def _refresh_from(self, y: int) -> None:
-        from textual.geometry import Region
-
-        self.refresh(Region(0, y, self.size.width, self.size.height - y))
-
-    def _first(self) -> int:
-        last = max(0, len(self._wrapped.lines) - self.size.height)
-        return last if self._top is None else min(self._top, last)
-
     def on_resize(self) -> None:
         self._wrapped.rewrap(max(1, min(MEASURE, self.size.width - 2)))
+        self._top = max(self._wrapped.begin, self._wrapped.end - self.size.height)
         self.refresh()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
@@ -76,17 +77,15 @@ class TextPanel(LineWidget):
 
     def scroll_lines(self, n: int) -> None:
         """Look back (negative) or on; at the end the panel follows again."""
-        last = max(0, len(self._wrapped.lines) - self.size.height)
-        top = max(0, self._first() + n)
-        self._top = top if top < last else None
+        last = max(self._wrapped.begin, self._wrapped.end - self.size.height)
+        self._top = min(max(self._wrapped.begin, self._top + n), last)
+        self._held = self._top < last
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        lines = self._wrapped.lines
-        at = self._first() + y
-        line = lines[at] if at < len(lines) else []
+        line = self._wrapped.line(self._top + y)
         segments = [Segment(" ")]
-        if not any(lines) and y == 0:
+        if y == 0 and not any(self._wrapped.lines):
             segments.append(Segment("the text comes here", self.style("dim")))
         segments += [Segment(text, self.style(style)) for text, style in line]
         return self.strip(segments)

@@ -22,6 +22,7 @@ class Wrapped:
     def __init__(self, width: int, max_lines: int = 4000, max_pieces: int = 40_000) -> None:
         self.width = max(1, width)
         self.lines: deque[TextLine] = deque([[]], max_lines)
+        self.end = 1  # number of the line after the last one; numbers stay when the oldest lines go
         self._pieces: deque[Span] = deque(maxlen=max_pieces)
 
     def feed(self, text: str, style: str) -> None:
@@ -38,14 +39,28 @@ class Wrapped:
             return
         self.width = max(1, width)
         self.lines.clear()
-        self.lines.append([])
+        self.end = 0
+        self._begin_line([])
         for text, style in self._pieces:
             self._add(text, style)
+
+    @property
+    def begin(self) -> int:
+        """Number of the oldest line kept."""
+        return self.end - len(self.lines)
+
+    def line(self, number: int) -> TextLine:
+        """A line by its number; empty where there is none."""
+        return self.lines[number - self.begin] if self.begin <= number < self.end else []
+
+    def _begin_line(self, line: TextLine) -> None:
+        self.lines.append(line)
+        self.end += 1
 
     def _add(self, text: str, style: str) -> None:
         for i, part in enumerate(text.split("\n")):
             if i:
-                self.lines.append([])
+                self._begin_line([])
             if part:
                 self.lines[-1].append((part, style))
                 self._fold()
@@ -60,7 +75,7 @@ class Wrapped:
                 return  # a single character wider than the line
             head, tail = _split(self.lines[-1], cut)
             self.lines[-1] = head
-            self.lines.append(_split(tail, 1)[1] if space > 0 else tail)
+            self._begin_line(_split(tail, 1)[1] if space > 0 else tail)
 
 
 def _fitting(text: str, width: int) -> int:
