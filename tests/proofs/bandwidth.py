@@ -27,6 +27,7 @@ def main(model: str | None) -> None:
                         session.start(prompt, 97, replay=replay)
                         while session.running:
                             session.wait(1)
+                            session.read()  # what is unread would end every wait at once: a busy loop beside the engine
                     else:
                         list(session.generate(prompt, max_tokens=96, ignore_eos=True))
                     events = engine.events()
