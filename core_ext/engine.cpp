@@ -10,7 +10,8 @@ namespace strata {
 void Engine::check(const Architecture& model, const EngineOptions& o) {
     const int n_layers = model.dims().n_layers;
     const auto refuse = [](const std::string& what) { throw Error("[engine] " + what); };
-    if (o.split.size() >= 32) refuse("--split should make 32 stages at most, got " + std::to_string(o.split.size() + 1));
+    if (o.split.size() >= 32)
+        refuse("--split should make 32 stages at most, got " + std::to_string(o.split.size() + 1));
     int before = 0;
     for (int layer : o.split) {
         if (layer <= before || layer >= n_layers)
@@ -27,20 +28,27 @@ void Engine::check(const Architecture& model, const EngineOptions& o) {
             refuse("a CPU device should have 1 to 1024 threads, got " + std::to_string(device.threads));
         for (int core : device.cores)
             if (std::find(usable.begin(), usable.end(), core) == usable.end())
-                refuse("a CPU device should be pinned to cores that this process may use, got core " + std::to_string(core));
+                refuse("a CPU device should be pinned to cores that this process may use, got core " +
+                       std::to_string(core));
     }
     if (o.context < 1) refuse("--ctx should be 1 or more, got " + std::to_string(o.context));
-    if (o.chunk < 1 || o.chunk > 8192) refuse("--chunk should be 1 to 8192 rows, got " + std::to_string(o.chunk));
-    if (o.pipeline_max < 0) refuse("--pipeline-max should be 0 or more, got " + std::to_string(o.pipeline_max));
+    if (o.chunk < 1 || o.chunk > 8192)
+        refuse("--chunk should be 1 to 8192 rows, got " + std::to_string(o.chunk));
+    if (o.pipeline_max < 0)
+        refuse("--pipeline-max should be 0 or more, got " + std::to_string(o.pipeline_max));
 }
 
 Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
-    : file_(std::move(file)), model_(Architecture::load(file_)), options_(options),
-      kernels_(cpu::kernels(options.isa.c_str())), recorder_(options.events, options.event_capacity) {
+    : file_(std::move(file)),
+      model_(Architecture::load(file_)),
+      options_(options),
+      kernels_(cpu::kernels(options.isa.c_str())),
+      recorder_(options.events, options.event_capacity) {
     check(*model_, options_);
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
-    // Two slots and two states even without pipelining: the next window need not wait for the commit before it.
+    // Two slots and two states even without pipelining: the next window need not wait for the commit before
+    // it.
     n_slots_ = n_states_ = std::max(2, std::min(options_.pipeline_max, n_stages));
 
     for (int s = 0; s < n_stages; ++s) {
@@ -68,8 +76,9 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
                                   s + 1 < n_stages ? &split_.boundaries[s] : nullptr);
     if (model_->has_draft_layer()) {
         // The draft layer's queue runs beside the last stage, on the same cores.
-        split_.mtp = std::make_unique<Mtp>(*model_, options_.context, std::max(MAX_WINDOW_ROWS, options_.chunk),
-                                           options_.kv_type, options_.devices.back(), kernels_, done_, recorder_);
+        split_.mtp =
+            std::make_unique<Mtp>(*model_, options_.context, std::max(MAX_WINDOW_ROWS, options_.chunk),
+                                  options_.kv_type, options_.devices.back(), kernels_, done_, recorder_);
         split_.last().keep_hidden(split_.mtp->hidden_by_position());
     } else {
         switches_.draft = DraftSource::lookup;
@@ -108,13 +117,14 @@ void Engine::run_alone(Stage& stage, Program& program) {
     }
 }
 
-/// Windows of 8 rows through all stages, each committed whole; the draft layer cell by cell, since it keeps one row's
-/// logits.
+/// Windows of 8 rows through all stages, each committed whole; the draft layer cell by cell, since it keeps
+/// one row's logits.
 EvalResult Engine::eval(const std::vector<int32_t>& tokens) {
     const Dims& d = model_->dims();
     const int n = static_cast<int>(tokens.size());
     if (n < 1 || n > options_.context)
-        throw Error("[eval] expected 1 to " + std::to_string(options_.context) + " tokens, got " + std::to_string(n));
+        throw Error("[eval] expected 1 to " + std::to_string(options_.context) + " tokens, got " +
+                    std::to_string(n));
     for (int32_t token : tokens)
         if (token < 0 || token >= d.n_vocab)
             throw Error("[eval] token ids should be from 0 to " + std::to_string(d.n_vocab - 1) + ", got " +
@@ -141,8 +151,10 @@ EvalResult Engine::eval(const std::vector<int32_t>& tokens) {
             stage->commit_inputs(0) = {window, rows, state, 1 - state, false};
             run_alone(*stage, stage->commit_program(0));
         }
-        std::copy_n(split_.last().logits(0), int64_t{rows} * d.n_vocab, result.logits.data() + int64_t{position} * d.n_vocab);
-        std::copy_n(split_.last().hidden(0), int64_t{rows} * d.n_embd, result.hidden.data() + int64_t{position} * d.n_embd);
+        std::copy_n(split_.last().logits(0), int64_t{rows} * d.n_vocab,
+                    result.logits.data() + int64_t{position} * d.n_vocab);
+        std::copy_n(split_.last().hidden(0), int64_t{rows} * d.n_embd,
+                    result.hidden.data() + int64_t{position} * d.n_embd);
     }
     if (split_.mtp) {
         TokenLine line(n);
@@ -150,7 +162,8 @@ EvalResult Engine::eval(const std::vector<int32_t>& tokens) {
         split_.mtp->set_sampling({}, &line);
         result.nextn_logits.resize(int64_t{n - 1} * d.n_vocab);
         for (int cell = 0; cell + 1 < n; ++cell)
-            std::copy_n(split_.mtp->eval_cell(cell), d.n_vocab, result.nextn_logits.data() + int64_t{cell} * d.n_vocab);
+            std::copy_n(split_.mtp->eval_cell(cell), d.n_vocab,
+                        result.nextn_logits.data() + int64_t{cell} * d.n_vocab);
         split_.mtp->forget_from(0);
     }
     return result;

@@ -9,13 +9,13 @@
 namespace strata {
 
 struct EngineOptions {
-    std::vector<int> split;         // first layer of each later stage
-    std::vector<CpuSpec> devices;   // one a stage
+    std::vector<int> split;        // first layer of each later stage
+    std::vector<CpuSpec> devices;  // one a stage
     int context = 4096;
     KvType kv_type = KvType::F16;
-    int chunk = 512;                // rows of a prompt read at a time
-    int pipeline_max = 0;           // windows in flight allocated
-    std::string isa;                // "": the best here
+    int chunk = 512;       // rows of a prompt read at a time
+    int pipeline_max = 0;  // windows in flight allocated
+    std::string isa;       // "": the best here
     bool events = true;
     size_t event_capacity = 1 << 15;  // a lane
 };

@@ -8,8 +8,8 @@
 
 namespace strata {
 
-/// `count` zeroed elements, 64-byte aligned, owned. Large buffers come as untouched zero pages: memory that is never
-/// written is never paid for.
+/// `count` zeroed elements, 64-byte aligned, owned. Large buffers come as untouched zero pages: memory that
+/// is never written is never paid for.
 template <typename T>
 class Buffer {
   public:

@@ -7,11 +7,13 @@ namespace strata {
 
 /// Nanoseconds of the one monotonic clock that every event, wait and rate goes by.
 inline uint64_t now_ns() {
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
 }
 
-/// Running time: a stopped process (ctrl-Z) sees the clock jump, and a jump of a second or more counts as nothing.
+/// Running time: a stopped process (ctrl-Z) sees the clock jump, and a jump of a second or more counts as
+/// nothing.
 class RunningTime {
   public:
     explicit RunningTime(uint64_t now) : last_ns_(now) {}

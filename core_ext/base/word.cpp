@@ -8,7 +8,9 @@ namespace strata {
 
 void Word::wake() noexcept {
     if (waiters_.load(std::memory_order_seq_cst) == 0) return;
-    { std::lock_guard lock(mutex_); }  // whoever counted itself in is now asleep, not between check and sleep
+    {
+        std::lock_guard lock(mutex_);
+    }  // whoever counted itself in is now asleep, not between check and sleep
     changed_.notify_all();
 }
 

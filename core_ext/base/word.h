@@ -9,10 +9,11 @@ namespace strata {
 
 /// A 64-bit word that only grows, shared by threads: a ready word, a count of finished programs, a wake-up.
 ///
-/// Memory orders. raise() is sequentially consistent: as a release it makes everything written before it (a payload)
-/// visible to whoever reads the new value with acquire; as one of two seq_cst pairs (value/waiters) it closes the gap
-/// in which a waiter has seen the old value and has not slept yet: either the waiter's increment of waiters_ comes
-/// first and the raiser sees it and notifies, or the raise comes first and the waiter sees the value under the lock.
+/// Memory orders. raise() is sequentially consistent: as a release it makes everything written before it (a
+/// payload) visible to whoever reads the new value with acquire; as one of two seq_cst pairs (value/waiters)
+/// it closes the gap in which a waiter has seen the old value and has not slept yet: either the waiter's
+/// increment of waiters_ comes first and the raiser sees it and notifies, or the raise comes first and the
+/// waiter sees the value under the lock.
 class Word {
   public:
     uint64_t value() const noexcept { return value_.load(std::memory_order_acquire); }
@@ -21,8 +22,8 @@ class Word {
     void raise(uint64_t value) noexcept;
     /// Adds one; waiters wake.
     void increment() noexcept;
-    /// Until the word is at least `value`: spins for at most `spin_ns`, then blocks. False after `bound_ns` of running
-    /// time.
+    /// Until the word is at least `value`: spins for at most `spin_ns`, then blocks. False after `bound_ns`
+    /// of running time.
     bool wait_ge(uint64_t value, uint64_t bound_ns, uint64_t spin_ns = SPIN_NS) noexcept;
 
     static constexpr uint64_t SPIN_NS = 20'000;

@@ -18,10 +18,14 @@ namespace strata {
 
 std::string draft_name(DraftSource source, float quality) {
     switch (source) {
-        case DraftSource::none: return "none";
-        case DraftSource::mtp: return "mtp";
-        case DraftSource::lookup: return "lookup";
-        case DraftSource::replay: break;
+        case DraftSource::none:
+            return "none";
+        case DraftSource::mtp:
+            return "mtp";
+        case DraftSource::lookup:
+            return "lookup";
+        case DraftSource::replay:
+            break;
     }
     std::string text = std::to_string(quality);
     text.erase(text.find_last_not_of('0') + 1);
@@ -37,7 +41,8 @@ std::pair<DraftSource, float> parse_draft(const std::string& text) {
         float quality = -1;
         const char *begin = text.data() + 7, *end = text.data() + text.size();
         const auto [stop, status] = std::from_chars(begin, end, quality);
-        if (status == std::errc() && stop == end && quality >= 0 && quality <= 1) return {DraftSource::replay, quality};
+        if (status == std::errc() && stop == end && quality >= 0 && quality <= 1)
+            return {DraftSource::replay, quality};
     }
     throw Error("[switch] draft should be mtp, lookup, none or replay:Q with Q from 0 to 1, got " + text);
 }
@@ -60,14 +65,16 @@ struct EngineHandle {
 
 /// A live switch as a Python attribute, checked where it is set.
 template <typename T>
-static void bind_switch(py::class_<Engine>& c, const char* name, std::atomic<T> Switches::*field, double low, double high) {
+static void bind_switch(py::class_<Engine>& c, const char* name, std::atomic<T> Switches::* field, double low,
+                        double high) {
     c.def_property(
         name, [field](Engine& e) { return (e.switches().*field).load(); },
         [name, field, low, high](Engine& e, T value) {
             const double number = static_cast<double>(value);
             if (!(number >= low && number <= high))
-                throw Error("[switch] " + std::string(name) + " should be from " + py::str(py::float_(low)).cast<std::string>() +
-                            " to " + py::str(py::float_(high)).cast<std::string>() + ", got " +
+                throw Error("[switch] " + std::string(name) + " should be from " +
+                            py::str(py::float_(low)).cast<std::string>() + " to " +
+                            py::str(py::float_(high)).cast<std::string>() + ", got " +
                             py::str(py::float_(number)).cast<std::string>());
             (e.switches().*field).store(value);
         });
@@ -99,7 +106,8 @@ static void bind_options(py::module_& m) {
         .def_property(
             "kv_type", [](const EngineOptions& o) { return o.kv_type == KvType::F16 ? "f16" : "f32"; },
             [](EngineOptions& o, const std::string& type) {
-                if (type != "f16" && type != "f32") throw Error("[engine] --kv should be f32 or f16, got " + type);
+                if (type != "f16" && type != "f32")
+                    throw Error("[engine] --kv should be f32 or f16, got " + type);
                 o.kv_type = type == "f16" ? KvType::F16 : KvType::F32;
             })
         .def_readwrite("chunk", &EngineOptions::chunk)
@@ -116,13 +124,14 @@ static py::list stage_infos(Engine& engine) {
         std::vector<std::string> kinds;
         for (int l = stage->shape().first_layer; l <= stage->shape().last_layer; ++l)
             kinds.push_back(engine.model().kind(l) == LayerKind::delta ? "gdn" : "attention");
-        infos.append(type(py::arg("index") = stage->shape().index, py::arg("device") = stage->device().describe(),
-                          py::arg("first_layer") = stage->shape().first_layer,
-                          py::arg("last_layer") = stage->shape().last_layer, py::arg("layers") = kinds,
-                          py::arg("weight_bytes") = stage->weight_bytes(), py::arg("kv_bytes") = stage->kv_bytes(),
-                          py::arg("state_bytes") = stage->state_bytes(), py::arg("buffer_bytes") = stage->buffer_bytes(),
-                          py::arg("pinned") = stage->device().pinned(), py::arg("isa") = engine.kernels().name,
-                          py::arg("numerics") = engine.kernels().numerics));
+        infos.append(type(
+            py::arg("index") = stage->shape().index, py::arg("device") = stage->device().describe(),
+            py::arg("first_layer") = stage->shape().first_layer,
+            py::arg("last_layer") = stage->shape().last_layer, py::arg("layers") = kinds,
+            py::arg("weight_bytes") = stage->weight_bytes(), py::arg("kv_bytes") = stage->kv_bytes(),
+            py::arg("state_bytes") = stage->state_bytes(), py::arg("buffer_bytes") = stage->buffer_bytes(),
+            py::arg("pinned") = stage->device().pinned(), py::arg("isa") = engine.kernels().name,
+            py::arg("numerics") = engine.kernels().numerics));
     }
     return infos;
 }
@@ -171,15 +180,18 @@ void bind_engine(py::module_& m) {
         .def_property_readonly("n_vocab", [](EngineHandle& h) { return h.get().model().dims().n_vocab; })
         .def_property_readonly("n_embd", [](EngineHandle& h) { return h.get().model().dims().n_embd; })
         .def_property_readonly("context", [](EngineHandle& h) { return h.get().options().context; })
-        .def_property_readonly("has_draft_layer", [](EngineHandle& h) { return h.get().model().has_draft_layer(); })
-        .def_property_readonly("recurrent", [](EngineHandle& h) { return h.get().model().dims().delta.n_v_heads > 0; })
+        .def_property_readonly("has_draft_layer",
+                               [](EngineHandle& h) { return h.get().model().has_draft_layer(); })
+        .def_property_readonly("recurrent",
+                               [](EngineHandle& h) { return h.get().model().dims().delta.n_v_heads > 0; })
         .def_property_readonly("draft_bytes",
                                [](EngineHandle& h) -> uint64_t {
                                    Mtp* mtp = h.get().split().mtp.get();
                                    return mtp ? mtp->kv_bytes() + mtp->buffer_bytes() : 0;
                                })
         .def_property_readonly(
-            "switches", [](EngineHandle& h) -> Engine& { return h.get(); }, py::return_value_policy::reference_internal)
+            "switches", [](EngineHandle& h) -> Engine& { return h.get(); },
+            py::return_value_policy::reference_internal)
         .def("session",
              [](EngineHandle& h) {
                  Engine& engine = h.get();
@@ -211,26 +223,29 @@ void bind_engine(py::module_& m) {
         .def_property(
             "tracing", [](EngineHandle& h) { return h.get().recorder().on(); },
             [](EngineHandle& h, bool on) { h.get().recorder().set_on(on); })
-        .def("eval",
-             [](EngineHandle& h, const std::vector<int32_t>& tokens) {
-                 EvalResult result;
-                 Engine& engine = h.get();
-                 {
-                     py::gil_scoped_release release;
-                     result = engine.eval(tokens);
-                 }
-                 py::dict d;
-                 const Dims& dims = engine.model().dims();
-                 d["logits"] = matrix(std::move(result.logits), dims.n_vocab);
-                 d["hidden"] = matrix(std::move(result.hidden), dims.n_embd);
-                 if (engine.model().has_draft_layer()) d["nextn_logits"] = matrix(std::move(result.nextn_logits), dims.n_vocab);
-                 return d;
-             },
-             py::arg("tokens"))
+        .def(
+            "eval",
+            [](EngineHandle& h, const std::vector<int32_t>& tokens) {
+                EvalResult result;
+                Engine& engine = h.get();
+                {
+                    py::gil_scoped_release release;
+                    result = engine.eval(tokens);
+                }
+                py::dict d;
+                const Dims& dims = engine.model().dims();
+                d["logits"] = matrix(std::move(result.logits), dims.n_vocab);
+                d["hidden"] = matrix(std::move(result.hidden), dims.n_embd);
+                if (engine.model().has_draft_layer())
+                    d["nextn_logits"] = matrix(std::move(result.nextn_logits), dims.n_vocab);
+                return d;
+            },
+            py::arg("tokens"))
         .def("inject_error",
              [](EngineHandle& h, int stage, int window) {
                  auto& stages = h.get().split().stages;
-                 if (stage < 0 || stage >= static_cast<int>(stages.size())) throw Error("[engine] no stage " + std::to_string(stage));
+                 if (stage < 0 || stage >= static_cast<int>(stages.size()))
+                     throw Error("[engine] no stage " + std::to_string(stage));
                  stages[stage]->inject_error(window);
              })
         .def("close", [](EngineHandle& h) {

@@ -1,9 +1,10 @@
+#include "decode/session.h"
+
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include "bind/bind.h"
 #include "bind/values.h"
-#include "decode/session.h"
 
 namespace py = pybind11;
 using namespace strata;
@@ -38,11 +39,12 @@ static py::dict stats_dict(const RequestStats& s) {
 
 void bind_session(py::module_& m) {
     py::class_<Sampling>(m, "Sampling")
-        .def(py::init([](float temperature, int top_k, float top_p, float min_p, float repeat_penalty, uint64_t seed) {
+        .def(py::init([](float temperature, int top_k, float top_p, float min_p, float repeat_penalty,
+                         uint64_t seed) {
                  return Sampling{temperature, top_k, top_p, min_p, repeat_penalty, seed};
              }),
-             py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f, py::arg("min_p") = 0.0f,
-             py::arg("repeat_penalty") = 1.0f, py::arg("seed") = 0)
+             py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
+             py::arg("min_p") = 0.0f, py::arg("repeat_penalty") = 1.0f, py::arg("seed") = 0)
         .def_readwrite("temperature", &Sampling::temperature)
         .def_readwrite("top_k", &Sampling::top_k)
         .def_readwrite("top_p", &Sampling::top_p)
@@ -56,7 +58,8 @@ void bind_session(py::module_& m) {
             "start",
             [](Session& session, std::vector<int32_t> tokens, int max_tokens, const Sampling& sampling,
                std::vector<int32_t> end_tokens, std::vector<int32_t> replay) {
-                session.start({std::move(tokens), max_tokens, sampling, std::move(end_tokens), std::move(replay)});
+                session.start(
+                    {std::move(tokens), max_tokens, sampling, std::move(end_tokens), std::move(replay)});
             },
             py::arg("tokens"), py::arg("max_tokens"), py::arg("sampling"), py::arg("end_tokens"),
             py::arg("replay") = std::vector<int32_t>())

@@ -5,8 +5,12 @@
 namespace strata {
 
 Conductor::Conductor(Split& split, int n_slots, int n_states, Word& done, EventLane& events)
-    : split_(split), n_states_(n_states), done_(done), events_(events),
-      schedule_(static_cast<int>(split.stages.size()), n_slots, split.last_window), pending_(split.stages.size()),
+    : split_(split),
+      n_states_(n_states),
+      done_(done),
+      events_(events),
+      schedule_(static_cast<int>(split.stages.size()), n_slots, split.last_window),
+      pending_(split.stages.size()),
       state_(split.stages.size(), 0) {}
 
 void Conductor::note_finished() {
@@ -19,7 +23,8 @@ void Conductor::note_finished() {
             const auto& [ticket, done] = pending.entries[pending.first++ % 64];
             schedule_.done(done);
             if (done.kind == Done::Kind::run)
-                events_.span(EventKind::sync, device.finished_ns(ticket), static_cast<uint8_t>(s), done.window, 0);
+                events_.span(EventKind::sync, device.finished_ns(ticket), static_cast<uint8_t>(s),
+                             done.window, 0);
         }
     }
     check_failures();
@@ -42,11 +47,12 @@ void Conductor::launch(HandOffMode mode) {
             const uint64_t launched = now_ns();
             if (events_.on())
                 events_.record({staged, launched - staged, window.id, EventKind::stage_inputs,
-                                static_cast<uint8_t>(action->stage), static_cast<uint16_t>(window.rows), 0, 0});
+                                static_cast<uint8_t>(action->stage), static_cast<uint16_t>(window.rows), 0,
+                                0});
             submit(action->stage, split_.stages[action->stage]->forward_program(action->slot),
                    {Done::Kind::run, action->stage, action->window, action->slot});
-            events_.span(EventKind::launch, launched, static_cast<uint8_t>(action->stage), window.id, window.rows,
-                         action->ahead);
+            events_.span(EventKind::launch, launched, static_cast<uint8_t>(action->stage), window.id,
+                         window.rows, action->ahead);
         }
     }
 }
@@ -81,7 +87,8 @@ void Conductor::commit(const Window& window, int rows) {
         CommitInputs& inputs = split_.stages[s]->commit_inputs(action.slot);
         inputs = {window.id, rows, state_[s], (state_[s] + 1) % n_states_, false};
         state_[s] = inputs.to;
-        submit(s, split_.stages[s]->commit_program(action.slot), {Done::Kind::commit, s, window.id, action.slot});
+        submit(s, split_.stages[s]->commit_program(action.slot),
+               {Done::Kind::commit, s, window.id, action.slot});
     }
 }
 
@@ -98,7 +105,8 @@ void Conductor::drain() {
 void Conductor::abandon() noexcept {
     for (const Window& window : schedule_.windows())
         for (int s = 1; s < schedule_.n_stages(); ++s)
-            if (window.launched_on(s) && !window.finished_on(s)) split_.boundaries[s - 1][window.slot]->release(window.id);
+            if (window.launched_on(s) && !window.finished_on(s))
+                split_.boundaries[s - 1][window.slot]->release(window.id);
     for (size_t s = 0; s < pending_.size(); ++s) {
         Pending& pending = pending_[s];
         for (; !pending.empty(); ++pending.first)

@@ -9,16 +9,18 @@
 
 namespace strata {
 
-/// The stages of a split with their boundaries: what a conductor plays on. Made at load, idle between requests.
+/// The stages of a split with their boundaries: what a conductor plays on. Made at load, idle between
+/// requests.
 struct Split {
     std::vector<std::unique_ptr<Stage>> stages;
     std::vector<std::vector<std::unique_ptr<HandOff>>> boundaries;  // [n_stages - 1][slot]
-    std::unique_ptr<Mtp> mtp;  // null without a draft layer
+    std::unique_ptr<Mtp> mtp;                                       // null without a draft layer
     uint32_t last_window = 0;  // the newest window id: an epoch, never used twice in the life of a split
     Stage& last() { return *stages.back(); }
 };
 
-/// Carries the schedule's decisions out on the stages and brings back what they report: the one place that launches.
+/// Carries the schedule's decisions out on the stages and brings back what they report: the one place that
+/// launches.
 class Conductor {
   public:
     Conductor(Split& split, int n_slots, int n_states, Word& done, EventLane& events);
@@ -37,7 +39,8 @@ class Conductor {
     int state(int stage) const { return state_[stage]; }
     /// Waits until nothing is queued anywhere. Throws like note_finished().
     void drain();
-    /// After an error: lets every waiting reader go, waits until all queues are empty, forgets what was in flight.
+    /// After an error: lets every waiting reader go, waits until all queues are empty, forgets what was in
+    /// flight.
     void abandon() noexcept;
     /// The stages begin with an empty state. Nothing may be in flight.
     void clear_state();

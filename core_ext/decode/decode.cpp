@@ -57,7 +57,8 @@ void Session::read_chunks(int length) {
     int opened = consumed_;
     for (;;) {
         conductor_.note_finished();
-        while (!schedule.windows().empty() && schedule.windows().front().finished_on(schedule.n_stages() - 1)) {
+        while (!schedule.windows().empty() &&
+               schedule.windows().front().finished_on(schedule.n_stages() - 1)) {
             ++counting_.chunks;
             note_read(schedule.windows().front().rows);
             schedule.close();
@@ -79,7 +80,8 @@ void Session::read_chunks(int length) {
 void Session::read_prompt_windows(int length) {
     Schedule& schedule = conductor_.schedule();
     while (consumed_ < length && !cancelled()) {
-        Window& window = schedule.open(WindowKind::prompt, consumed_, std::min(MAX_WINDOW_ROWS, length - consumed_));
+        Window& window =
+            schedule.open(WindowKind::prompt, consumed_, std::min(MAX_WINDOW_ROWS, length - consumed_));
         std::copy_n(line_.tokens.data() + window.position, window.rows, window.tokens.data());
         p_.events->moment(EventKind::window, HOST_LANE, window.id, window.rows, window.position,
                           static_cast<int>(window.fate));
@@ -122,7 +124,8 @@ Finish Session::decode() {
     return finish;
 }
 
-/// Between two windows: what ends a text without a token, what holds it back, what was switched; then the next drafts.
+/// Between two windows: what ends a text without a token, what holds it back, what was switched; then the
+/// next drafts.
 Finish Session::before_window() {
     hold();
     if (cancelled()) return Finish::cancel;
@@ -153,7 +156,8 @@ void Session::build_window() {
     window.tokens[0] = line_.tokens[consumed_];
     if (most_rows_ > 1) window.rows = 1 + take_drafts(window);
     EventLane& events = *p_.events;
-    events.moment(EventKind::window, HOST_LANE, window.id, window.rows, window.position, static_cast<int>(window.fate));
+    events.moment(EventKind::window, HOST_LANE, window.id, window.rows, window.position,
+                  static_cast<int>(window.fate));
     for (int i = 1; i < window.rows; ++i)
         events.moment(EventKind::draft_token, HOST_LANE, window.id, i, window.tokens[i],
                       static_cast<int>(std::lround(window.probability[i] * 1e6f)));
@@ -172,9 +176,12 @@ int Session::take_drafts(Window& window) {
             return count;
         }
         case DraftSource::lookup:
-            return lookup_.draft({line_.tokens.data(), size_t(line_.count)}, {window.tokens.data() + 1, size_t(most)});
-        case DraftSource::replay: return replay_drafts(window, most);
-        case DraftSource::none: break;
+            return lookup_.draft({line_.tokens.data(), size_t(line_.count)},
+                                 {window.tokens.data() + 1, size_t(most)});
+        case DraftSource::replay:
+            return replay_drafts(window, most);
+        case DraftSource::none:
+            break;
     }
     return 0;
 }
@@ -189,7 +196,8 @@ int Session::replay_drafts(Window& window, int most) const {
         const size_t at = position - prompt_length_;
         if (at >= request_->replay.size()) break;
         const bool right = noise(REPLAY_SEED, position, 0) < q;
-        window.tokens[count + 1] = right ? request_->replay[at] : (request_->replay[at] + 1) % p_.model->dims().n_vocab;
+        window.tokens[count + 1] =
+            right ? request_->replay[at] : (request_->replay[at] + 1) % p_.model->dims().n_vocab;
         window.probability[count + 1] = q;
     }
     return count;
@@ -208,8 +216,8 @@ Finish Session::verdict() {
     conductor_.schedule().close();
     consumed_ += counted;
     wanted_ -= counted;
-    const bool stop = std::find(request_->end_tokens.begin(), request_->end_tokens.end(), picks[counted - 1]) !=
-                      request_->end_tokens.end();
+    const bool stop = std::find(request_->end_tokens.begin(), request_->end_tokens.end(),
+                                picks[counted - 1]) != request_->end_tokens.end();
     count_verdict(window, accepted, counted, start);
     emit(picks.first(counted));
     p_.events->span(EventKind::verdict, start, HOST_LANE, window.id, window.rows, accepted, counted);
@@ -240,7 +248,8 @@ void Session::count_verdict(const Window& window, int accepted, int counted, uin
     c.window_ns += now - window_begin_ns_;
     if (c.first_token_ns == 0) c.first_token_ns = now - c.begin_ns;
     c.last_token_ns = now;
-    if (!drafting_stopped_ && c.drafted >= STOP_DRAFTING_AFTER && c.accepted == 0 && in_force_.draft == DraftSource::mtp) {
+    if (!drafting_stopped_ && c.drafted >= STOP_DRAFTING_AFTER && c.accepted == 0 &&
+        in_force_.draft == DraftSource::mtp) {
         drafting_stopped_ = c.drafting_stopped = true;
         p_.notices->add("the draft layer's first " + std::to_string(c.drafted) +
                         " drafts were all rejected: drafting stops until it is switched on again");
@@ -257,7 +266,8 @@ Session::Held Session::held(uint64_t now) const {
     const float rate = p_.switches->rate.load(relaxed);
     const int owed = counting_.generated - rate_begin_tokens_;
     // A cap that has just been changed counts from the next latch on.
-    return rate > 0 && rate == in_force_.rate && owed > (now - rate_begin_ns_) * 1e-9 * rate ? Held::rate : Held::no;
+    return rate > 0 && rate == in_force_.rate && owed > (now - rate_begin_ns_) * 1e-9 * rate ? Held::rate
+                                                                                             : Held::no;
 }
 
 void Session::hold() {
@@ -268,7 +278,8 @@ void Session::hold() {
         while (next == why && !cancelled()) {
             const uint64_t seen = p_.done->value();
             next = held(now_ns());
-            // Until somebody calls, or a slice has passed: a switch was set, or the cap lets the next window go.
+            // Until somebody calls, or a slice has passed: a switch was set, or the cap lets the next window
+            // go.
             if (next == why) p_.done->wait_ge(seen + 1, 2'000'000, 0);
         }
         p_.events->span(why == Held::pause ? EventKind::paused : EventKind::throttle, start, HOST_LANE, 0, 0);
@@ -297,7 +308,8 @@ void Session::latch() {
     };
     if (in_force_.overlap && p_.split->stages.size() == 1) {
         in_force_.overlap = false;
-        refuse("STRATA_SPLIT_OVERLAP needs two stages or more: there is no hand-off to overlap; running serial");
+        refuse(
+            "STRATA_SPLIT_OVERLAP needs two stages or more: there is no hand-off to overlap; running serial");
     }
     if (in_force_.pipeline_windows != 0) {
         in_force_.pipeline_windows = 0;
@@ -320,7 +332,8 @@ void Session::latch() {
 void Session::record_toggles(const SwitchValues& before) {
     const auto toggle = [&](SwitchId id, auto was, auto is, double scale = 1) {
         if (was == is) return;
-        p_.events->moment(EventKind::toggle, HOST_LANE, conductor_.schedule().last_id() + 1, 0, static_cast<int>(id),
+        p_.events->moment(EventKind::toggle, HOST_LANE, conductor_.schedule().last_id() + 1, 0,
+                          static_cast<int>(id),
                           static_cast<int>(std::lround(static_cast<double>(is) * scale)));
     };
     toggle(SwitchId::overlap, before.overlap, in_force_.overlap);
@@ -343,7 +356,8 @@ void Session::publish_stats() {
 void Session::end(Finish finish) {
     counting_.end_ns = now_ns();
     publish_stats();
-    p_.events->moment(EventKind::request_end, HOST_LANE, request_number_, 0, static_cast<int>(finish), counting_.generated);
+    p_.events->moment(EventKind::request_end, HOST_LANE, request_number_, 0, static_cast<int>(finish),
+                      counting_.generated);
     request_ = nullptr;
     finish_.store(finish, std::memory_order_release);
     progress_.increment();

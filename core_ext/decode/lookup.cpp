@@ -6,7 +6,8 @@
 namespace strata {
 
 Lookup::Lookup(int capacity)
-    : newest_(std::bit_ceil(static_cast<size_t>(std::clamp(capacity, 64, 1 << 20))), -1), previous_(capacity + 1, -1) {}
+    : newest_(std::bit_ceil(static_cast<size_t>(std::clamp(capacity, 64, 1 << 20))), -1),
+      previous_(capacity + 1, -1) {}
 
 void Lookup::forget() {
     std::fill(newest_.begin(), newest_.end(), -1);
@@ -14,7 +15,8 @@ void Lookup::forget() {
 }
 
 size_t Lookup::bucket(int32_t first, int32_t second) const {
-    const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second);
+    const uint64_t key =
+        static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second);
     return (key * 0x9E3779B97F4A7C15u >> 32) & (newest_.size() - 1);
 }
 
@@ -34,7 +36,8 @@ int Lookup::draft(std::span<const int32_t> line, std::span<int32_t> out) {
     index(line);
     int best_end = -1, best_length = MIN_MATCH - 1;
     int end = newest_[bucket(line[n - 2], line[n - 1])];
-    for (int tries = 0; end >= 0 && tries < MAX_TRIES && best_length < MAX_MATCH; ++tries, end = previous_[end]) {
+    for (int tries = 0; end >= 0 && tries < MAX_TRIES && best_length < MAX_MATCH;
+         ++tries, end = previous_[end]) {
         int length = 0;
         while (length < MAX_MATCH && length <= end && line[end - length] == line[n - 1 - length]) ++length;
         if (length > best_length) {

@@ -8,8 +8,13 @@ namespace strata {
 
 Mtp::Mtp(const Architecture& model, int context, int max_rows, KvType kv_type, const CpuSpec& spec,
          const cpu::Kernels& kernels, Word& done, Recorder& recorder)
-    : model_(model), kv_type_(kv_type), context_(context), max_rows_(max_rows), events_(recorder.add_lane()),
-      scratch_(model, max_rows, spec.threads, kernels), sampler_(kernels, model.dims().n_vocab) {
+    : model_(model),
+      kv_type_(kv_type),
+      context_(context),
+      max_rows_(max_rows),
+      events_(recorder.add_lane()),
+      scratch_(model, max_rows, spec.threads, kernels),
+      sampler_(kernels, model.dims().n_vocab) {
     const Dims& d = model.dims();
     hidden_ = Buffer<float>(int64_t{context} * d.n_embd);
     out_ = Buffer<float>(int64_t{max_rows} * d.n_embd);
@@ -100,7 +105,8 @@ void Mtp::run(Team& team, const Pass& pass) {
 
 void Mtp::run_layer(const Member& me, const Pass& pass) {
     const Dims& d = model_.dims();
-    // A chain's step reads the row that the pass before it made: always the last row of that pass, kept in place 0.
+    // A chain's step reads the row that the pass before it made: always the last row of that pass, kept in
+    // place 0.
     const float* hidden = pass.step == 0 ? hidden_.data() + int64_t{pass.cell} * d.n_embd : out_.data();
     const int32_t* tokens = pass.step == 0 ? line_->tokens.data() + pass.cell + 1 : &token_;
     rotary_angles(model_.inv_freq(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());

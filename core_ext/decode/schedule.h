@@ -30,21 +30,23 @@ struct Done {
     int slot = 0;
 };
 
-/// Is a window's input on `stage` promised? The one fact that the overlap changes: serial = the writer has finished,
-/// overlapped = the writer is queued, one stage ahead only (the writer itself waits for nobody). Chunks of a prompt are
-/// always serial: their programs may take longer than a wait's bound.
+/// Is a window's input on `stage` promised? The one fact that the overlap changes: serial = the writer has
+/// finished, overlapped = the writer is queued, one stage ahead only (the writer itself waits for nobody).
+/// Chunks of a prompt are always serial: their programs may take longer than a wait's bound.
 bool input_promised(const Window& window, int stage, HandOffMode mode);
 
-/// Decides what runs next: a state machine over windows, stages and slots that knows no device, no clock and no memory.
-/// Facts come in through open(), done(), close(); decisions leave through next() and commit().
+/// Decides what runs next: a state machine over windows, stages and slots that knows no device, no clock and
+/// no memory. Facts come in through open(), done(), close(); decisions leave through next() and commit().
 ///
-/// Guards (split-decoding: section 5): inputs are staged into a (stage, slot) only when every program queued on it has
-/// finished, and a window is launched on stage k only when no run that reads that slot's hand-off is outstanding on k+1.
+/// Guards (split-decoding: section 5): inputs are staged into a (stage, slot) only when every program queued
+/// on it has finished, and a window is launched on stage k only when no run that reads that slot's hand-off
+/// is outstanding on k+1.
 class Schedule {
   public:
     static constexpr size_t MAX_IN_FLIGHT = 64;
 
-    /// `last_id`: the newest window id that the stages have seen; it outlives the schedule, so that no epoch is used twice.
+    /// `last_id`: the newest window id that the stages have seen; it outlives the schedule, so that no epoch
+    /// is used twice.
     Schedule(int n_stages, int n_slots, uint32_t& last_id);
 
     /// A new window behind those in flight, in the next slot of its ring.

@@ -5,8 +5,10 @@
 namespace strata {
 
 Session::Session(const SessionParts& parts)
-    : p_(parts), conductor_(*parts.split, parts.n_slots, parts.n_states, *parts.done, *parts.events),
-      line_(parts.context + MAX_WINDOW_ROWS + 1), lookup_(parts.context + MAX_WINDOW_ROWS + 1) {
+    : p_(parts),
+      conductor_(*parts.split, parts.n_slots, parts.n_states, *parts.done, *parts.events),
+      line_(parts.context + MAX_WINDOW_ROWS + 1),
+      lookup_(parts.context + MAX_WINDOW_ROWS + 1) {
     conductor_.set_chunk_tokens(line_.tokens.data());
     conductor_.clear_state();
     if (p_.split->mtp) p_.split->mtp->forget_from(0);
@@ -24,7 +26,8 @@ void Session::close() {
     closed_ = true;
     requests_.increment();
     control_.join();
-    if (finish() == Finish::running) finish_.store(Finish::cancel, std::memory_order_release);  // asked for, never begun
+    if (finish() == Finish::running)
+        finish_.store(Finish::cancel, std::memory_order_release);  // asked for, never begun
     progress_.increment();
 }
 
@@ -35,11 +38,12 @@ void Session::start(Request request) {
     if (closed_) throw Error("[session] it has been closed");
     const int length = static_cast<int>(request.tokens.size()), n_vocab = p_.model->dims().n_vocab;
     if (broken_) throw Error("[session] ended by an error (" + error() + "); open a new session");
-    if (finish() == Finish::running) throw Error("[session] a request is running; wait for its end or cancel it");
+    if (finish() == Finish::running)
+        throw Error("[session] a request is running; wait for its end or cancel it");
     if (length == 0) throw Error("[session] the prompt should have at least one token, got none");
     if (length > p_.context)
-        throw Error("[session] the prompt should fit the context of " + std::to_string(p_.context) + " tokens, got " +
-                    std::to_string(length));
+        throw Error("[session] the prompt should fit the context of " + std::to_string(p_.context) +
+                    " tokens, got " + std::to_string(length));
     for (int32_t token : request.tokens)
         if (token < 0 || token >= n_vocab)
             throw Error("[session] token ids should be from 0 to " + std::to_string(n_vocab - 1) + ", got " +
@@ -71,7 +75,8 @@ void Session::cancel() {
 }
 
 std::vector<int32_t> Session::read() {
-    const int from = read_from_.load(std::memory_order_relaxed), to = written_.load(std::memory_order_acquire);
+    const int from = read_from_.load(std::memory_order_relaxed),
+              to = written_.load(std::memory_order_acquire);
     read_from_.store(to, std::memory_order_relaxed);
     return {line_.tokens.data() + from, line_.tokens.data() + to};
 }
@@ -80,7 +85,8 @@ bool Session::wait(double seconds) {
     const uint64_t end = now_ns() + static_cast<uint64_t>(std::clamp(seconds, 0.0, 1e6) * 1e9);
     for (;;) {
         const uint64_t seen = progress_.value();
-        if (written_.load(std::memory_order_acquire) > read_from_.load(std::memory_order_relaxed)) return true;
+        if (written_.load(std::memory_order_acquire) > read_from_.load(std::memory_order_relaxed))
+            return true;
         if (finish() != Finish::running) return true;
         const uint64_t now = now_ns();
         if (now >= end || !progress_.wait_ge(seen + 1, end - now)) return false;
@@ -118,12 +124,14 @@ std::vector<uint64_t> Session::fingerprint() const {
     if (finish() == Finish::running) throw Error("[session] a fingerprint is taken between requests only");
     std::vector<uint64_t> hashes;
     for (size_t s = 0; s < p_.split->stages.size(); ++s)
-        for (uint64_t hash : p_.split->stages[s]->fingerprint(conductor_.state(static_cast<int>(s)), consumed_))
+        for (uint64_t hash :
+             p_.split->stages[s]->fingerprint(conductor_.state(static_cast<int>(s)), consumed_))
             hashes.push_back(hash);
     return hashes;
 }
 
-/// The part of the prompt that the state holds already. Its last token is always read anew: it is the first row 0.
+/// The part of the prompt that the state holds already. Its last token is always read anew: it is the first
+/// row 0.
 int Session::shared_prefix(const std::vector<int32_t>& prompt) const {
     int shared = 0;
     const int most = std::min(consumed_, static_cast<int>(prompt.size()) - 1);

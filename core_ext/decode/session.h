@@ -28,10 +28,10 @@ struct RequestStats {
     int drafted = 0, accepted = 0;
     std::array<int, MAX_WINDOW_ROWS> drafted_at{}, accepted_at{};  // by draft position, from 1
     int prefill_rows = 0;
-    uint64_t prefill_ns = 0;     // prompt rows read
+    uint64_t prefill_ns = 0;  // prompt rows read
     uint64_t begin_ns = 0, end_ns = 0, first_token_ns = 0, last_token_ns = 0;
-    uint64_t window_ns = 0;      // verdict to verdict, less what was held
-    uint64_t held_ns = 0;        // by a rate cap or a pause
+    uint64_t window_ns = 0;  // verdict to verdict, less what was held
+    uint64_t held_ns = 0;    // by a rate cap or a pause
     bool drafting_stopped = false;
 };
 
@@ -71,7 +71,8 @@ class Session {
   public:
     explicit Session(const SessionParts& parts);
     ~Session();
-    /// Cancels and waits for the control thread; from then on the engine may go. What was read stays readable.
+    /// Cancels and waits for the control thread; from then on the engine may go. What was read stays
+    /// readable.
     void close();
 
     /// Begins a request. Throws Error on bad input, or while one runs.
@@ -98,7 +99,7 @@ class Session {
 
     // The story of a request, in order.
     void begin(const Request& request);
-    bool prefill();   // false: cancelled
+    bool prefill();  // false: cancelled
     Finish decode();
     void end(Finish finish);
 
@@ -136,13 +137,13 @@ class Session {
     SwitchValues in_force_;
     SwitchValues last_asked_;
     uint32_t draft_asked_ = 0;
-    int consumed_ = 0;         // rows that the state holds: line_[consumed_] is the next row 0
+    int consumed_ = 0;  // rows that the state holds: line_[consumed_] is the next row 0
     int prompt_length_ = 0;
-    int shared_ = 0;           // of the prompt, held already
-    int wanted_ = 0;           // tokens still wanted
+    int shared_ = 0;  // of the prompt, held already
+    int wanted_ = 0;  // tokens still wanted
     bool drafting_stopped_ = false;
     bool chain_ordered_ = false;
-    int most_rows_ = 1;        // of the next window
+    int most_rows_ = 1;  // of the next window
     uint32_t request_number_ = 0;
     uint64_t window_begin_ns_ = 0;
     uint64_t rate_begin_ns_ = 0;  // tokens are capped from here on
@@ -150,13 +151,14 @@ class Session {
     uint32_t steps_used_ = 0;
     RequestStats counting_;
 
-    // Shared. written_: tokens of the line that a reader may see (release after the write, acquire before the read).
+    // Shared. written_: tokens of the line that a reader may see (release after the write, acquire before the
+    // read).
     std::atomic<int> written_{0};
     std::atomic<int> read_from_{0};
     std::atomic<Finish> finish_{Finish::cancel};
     std::atomic<bool> cancelled_{false};
     std::atomic<bool> closing_{false};
-    Word progress_;           // raised with every verdict and at the end
+    Word progress_;  // raised with every verdict and at the end
     uint64_t progress_seen_ = 0;
     mutable std::mutex life_;   // start, cancel, close and whatever touches the engine from outside
     bool closed_ = false;       // guarded by life_

@@ -22,8 +22,8 @@ struct SwitchValues {
     bool operator==(const SwitchValues&) const = default;
 };
 
-/// The switches as asked for, by any thread at any time. Each is a value of its own: no order between them is promised,
-/// and none orders other data, so every access is relaxed.
+/// The switches as asked for, by any thread at any time. Each is a value of its own: no order between them is
+/// promised, and none orders other data, so every access is relaxed.
 class Switches {
   public:
     std::atomic<bool> overlap{false};

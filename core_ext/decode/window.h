@@ -24,8 +24,8 @@ struct Window {
     int slot = 0;
     int position = 0;
     int rows = 0;
-    std::array<int32_t, MAX_WINDOW_ROWS> tokens{};      // row 0, then drafts
-    std::array<float, MAX_WINDOW_ROWS> probability{};   // of each draft; [0] unused
+    std::array<int32_t, MAX_WINDOW_ROWS> tokens{};     // row 0, then drafts
+    std::array<float, MAX_WINDOW_ROWS> probability{};  // of each draft; [0] unused
     // bit s: stage s
     uint32_t launched = 0;
     uint32_t finished = 0;
@@ -42,8 +42,10 @@ inline int accept(std::span<const int32_t> drafts, std::span<const int32_t> pick
     return a;
 }
 
-/// The tokens of a verdict that count: picks 0 .. a, cut after the first end token and at the tokens still wanted.
-inline int count_tokens(std::span<const int32_t> picks, int accepted, std::span<const int32_t> end_tokens, int wanted) {
+/// The tokens of a verdict that count: picks 0 .. a, cut after the first end token and at the tokens still
+/// wanted.
+inline int count_tokens(std::span<const int32_t> picks, int accepted, std::span<const int32_t> end_tokens,
+                        int wanted) {
     const int most = std::min(accepted + 1, wanted);
     for (int i = 0; i < most; ++i)
         if (std::find(end_tokens.begin(), end_tokens.end(), picks[i]) != end_tokens.end()) return i + 1;

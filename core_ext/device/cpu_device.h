@@ -13,7 +13,8 @@
 
 namespace strata {
 
-/// A CPU program: runs on the device's worker thread, which spreads its kernels over the team. May throw Error.
+/// A CPU program: runs on the device's worker thread, which spreads its kernels over the team. May throw
+/// Error.
 class CpuProgram : public Program {
   public:
     virtual void run(Team& team) = 0;
@@ -52,8 +53,9 @@ class CpuDevice final : public Device {
 
     const std::string label_;
     Word& done_;
-    // queue_[t % QUEUE] is written before submitted_ reaches t and read by the worker after (release / acquire of Word);
-    // submit() refuses to run more than QUEUE ahead of finished_, so a place is never written while it may be read.
+    // queue_[t % QUEUE] is written before submitted_ reaches t and read by the worker after (release /
+    // acquire of Word); submit() refuses to run more than QUEUE ahead of finished_, so a place is never
+    // written while it may be read.
     std::array<CpuProgram*, QUEUE> queue_{};
     std::array<std::atomic<uint64_t>, QUEUE> ended_ns_{};
     Word submitted_;

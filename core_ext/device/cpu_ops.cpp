@@ -12,9 +12,11 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
     : kernels_(kernels) {
     const Dims& d = model.dims();
     const DeltaShape& delta = d.delta;
-    const int widest = std::max({2 * d.n_embd, d.n_ff, d.n_heads * d.head_dim, delta.n_v_heads * delta.v_dim});
+    const int widest =
+        std::max({2 * d.n_embd, d.n_ff, d.n_heads * d.head_dim, delta.n_v_heads * delta.v_dim});
     for (ActFormat format : {ActFormat::Q8_32, ActFormat::Q8_256})
-        activations_[static_cast<int>(format)] = Buffer<uint8_t>(cpu::act_row_bytes(format, widest) * 2 * max_rows);
+        activations_[static_cast<int>(format)] =
+            Buffer<uint8_t>(cpu::act_row_bytes(format, widest) * 2 * max_rows);
     max_rows_ = max_rows;
     remainder_floats_ = (widest + 255) / 256 * 256;
     remainders_ = Buffer<float>(int64_t{remainder_floats_} * n_threads);
@@ -22,7 +24,8 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
     const int group = d.n_heads / d.n_kv_heads;
     queries_ = Buffer<float>(int64_t{1} * max_rows * d.n_heads * d.head_dim);
     heads_ = Buffer<float>(queries_.size());
-    attention_floats_ = Workspace::round(cpu::attention_scratch(QUERY_ROWS * group, d.head_dim, d.head_dim) + d.head_dim);
+    attention_floats_ =
+        Workspace::round(cpu::attention_scratch(QUERY_ROWS * group, d.head_dim, d.head_dim) + d.head_dim);
     attention_ = Buffer<float>(attention_floats_ * n_threads);
     visible_ints_ = QUERY_ROWS * group;
     visible_ = Buffer<int>(int64_t{1} * visible_ints_ * n_threads);
@@ -34,7 +37,8 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
 uint64_t CpuScratch::size_bytes() const {
     uint64_t total = 0;
     for (const auto& buffer : activations_) total += buffer.size_bytes();
-    for (const auto* buffer : {&remainders_, &terms_, &queries_, &heads_, &attention_, &convolved_, &delta_q_, &delta_s_})
+    for (const auto* buffer :
+         {&remainders_, &terms_, &queries_, &heads_, &attention_, &convolved_, &delta_q_, &delta_s_})
         total += buffer->size_bytes();
     return total + visible_.size_bytes();
 }
@@ -48,8 +52,8 @@ std::pair<int64_t, int64_t> CpuOps::floats_share(int64_t n) const {
 void CpuOps::embed(const Weight& table, const int32_t* tokens, int rows, float* out) {
     const auto [first, last] = me_.share(rows);
     for (int r = first; r < last; ++r)
-        k_.dequantize(table.type, static_cast<const uint8_t*>(table.data) + tokens[r] * table.row_bytes, table.n_in,
-                      out + int64_t{r} * table.n_in);
+        k_.dequantize(table.type, static_cast<const uint8_t*>(table.data) + tokens[r] * table.row_bytes,
+                      table.n_in, out + int64_t{r} * table.n_in);
     me_.meet();
 }
 
@@ -71,10 +75,12 @@ void CpuOps::silu_mul(const float* gate, const float* up, float* out, int64_t n)
     me_.meet();
 }
 
-void CpuOps::norm(const float* x, const float* weight, int rows, int n, float eps, float* out, int out_stride) {
+void CpuOps::norm(const float* x, const float* weight, int rows, int n, float eps, float* out,
+                  int out_stride) {
     if (out_stride == 0) out_stride = n;
     const auto [first, last] = me_.share(rows);
-    for (int r = first; r < last; ++r) k_.rms_norm(x + int64_t{r} * n, weight, n, eps, out + int64_t{r} * out_stride);
+    for (int r = first; r < last; ++r)
+        k_.rms_norm(x + int64_t{r} * n, weight, n, eps, out + int64_t{r} * out_stride);
     me_.meet();
 }
 
@@ -107,8 +113,10 @@ void CpuOps::project(std::initializer_list<Projection> projections, const float*
 void CpuOps::multiply(const Projection& p, const float* x, int rows) {
     const ActFormat format = cpu::act_format(p.weight->type);
     const bool floats = format == ActFormat::F32;
-    const void* input = floats ? static_cast<const void*>(x) : s_.activations_[static_cast<int>(format)].data();
-    const size_t stride = floats ? p.weight->n_in * sizeof(float) : cpu::act_row_bytes(format, p.weight->n_in);
+    const void* input =
+        floats ? static_cast<const void*>(x) : s_.activations_[static_cast<int>(format)].data();
+    const size_t stride =
+        floats ? p.weight->n_in * sizeof(float) : cpu::act_row_bytes(format, p.weight->n_in);
     if (p.fine && !floats) return multiply_fine(p, input, stride, rows);
     const auto [begin, end] = me_.share(p.weight->n_out, 4);
     k_.matmul(*p.weight, input, stride, rows, begin, end, p.out, p.out_stride);
@@ -134,7 +142,8 @@ void CpuOps::multiply_fine(const Projection& p, const void* input, size_t stride
 
 // ---- attention
 
-/// Queries, normalised and rotated, as [n_kv_heads, rows, group, head_dim]: those of one kv head lie together.
+/// Queries, normalised and rotated, as [n_kv_heads, rows, group, head_dim]: those of one kv head lie
+/// together.
 void CpuOps::place_queries(const AttentionOp& op, int rows) {
     const int group = op.n_heads / op.n_kv_heads;
     const auto [first, last] = me_.share(rows * op.n_heads);
@@ -180,7 +189,8 @@ void CpuOps::store_cells(const AttentionOp& op, int rows) {
     }
 }
 
-/// Items: a kv head x a tile of rows x a part of the heads that share it (parts only where there are too few items).
+/// Items: a kv head x a tile of rows x a part of the heads that share it (parts only where there are too few
+/// items).
 void CpuOps::attend(const AttentionOp& op, int rows) {
     const int group = op.n_heads / op.n_kv_heads, tile = std::min(rows, CpuScratch::QUERY_ROWS);
     const int n_tiles = (rows + tile - 1) / tile;
@@ -195,7 +205,8 @@ void CpuOps::attend(const AttentionOp& op, int rows) {
         const int64_t query0 = (int64_t{kv} * rows + row0) * group + head0;
         cpu::Attention a;
         a.n_queries = n_parts > 1 ? head1 - head0 : n_rows * group;
-        for (int i = 0; i < a.n_queries; ++i) visible[i] = op.position + row0 + (n_parts > 1 ? 0 : i / group) + 1;
+        for (int i = 0; i < a.n_queries; ++i)
+            visible[i] = op.position + row0 + (n_parts > 1 ? 0 : i / group) + 1;
         a.q = s_.queries_.data() + query0 * op.head_dim;
         a.q_stride = op.head_dim;
         a.n_visible = visible;
@@ -210,11 +221,13 @@ void CpuOps::attend(const AttentionOp& op, int rows) {
         a.scratch = s_.attention_.data() + me_.index * s_.attention_floats_;
         k_.attention(a);
         for (int i = 0; i < a.n_queries; ++i) {
-            const int r = row0 + (n_parts > 1 ? 0 : i / group), h = kv * group + head0 + (n_parts > 1 ? i : i % group);
+            const int r = row0 + (n_parts > 1 ? 0 : i / group),
+                      h = kv * group + head0 + (n_parts > 1 ? i : i % group);
             const float* head = a.out + int64_t{i} * op.head_dim;
             float* out = op.out + (int64_t{r} * op.n_heads + h) * op.head_dim;
             if (op.gated)
-                k_.sigmoid_mul(op.q + (int64_t{r} * op.n_heads + h) * op.q_stride + op.head_dim, head, out, op.head_dim);
+                k_.sigmoid_mul(op.q + (int64_t{r} * op.n_heads + h) * op.q_stride + op.head_dim, head, out,
+                               op.head_dim);
             else
                 std::memcpy(out, head, op.head_dim * sizeof(float));
         }
@@ -315,8 +328,8 @@ void CpuOps::delta(const DeltaOp& op, int rows) {
     me_.meet();
 }
 
-void CpuOps::delta_commit(const DeltaShape& d, const DeltaState& from, const DeltaState& to, const DeltaRecord& record,
-                          int n) {
+void CpuOps::delta_commit(const DeltaShape& d, const DeltaState& from, const DeltaState& to,
+                          const DeltaRecord& record, int n) {
     const auto [first, last] = me_.share(d.n_v_heads);
     for (int h = first; h < last; ++h) {
         const int64_t state = int64_t{h} * d.k_dim * d.v_dim;

@@ -8,8 +8,8 @@
 
 namespace strata {
 
-/// What the operations of one queue share: sized once for the most rows that a program runs, used by one program at a
-/// time.
+/// What the operations of one queue share: sized once for the most rows that a program runs, used by one
+/// program at a time.
 class CpuScratch {
   public:
     CpuScratch(const Architecture& model, int max_rows, int n_threads, const cpu::Kernels& kernels);
@@ -20,20 +20,21 @@ class CpuScratch {
     static constexpr int QUERY_ROWS = 8;  // rows whose queries go through the cells of a kv head together
     const cpu::Kernels& kernels_;
     static constexpr int PIECE = 64;  // outputs of a fine projection computed at a time
-    std::array<Buffer<uint8_t>, 3> activations_;  // by ActFormat: [2 * rows, act_row_bytes], the second terms behind
-    Buffer<float> remainders_;                    // [threads, remainder_floats_]
-    Buffer<float> terms_;                         // [threads, 2 * rows, PIECE]
+    std::array<Buffer<uint8_t>, 3>
+        activations_;           // by ActFormat: [2 * rows, act_row_bytes], the second terms behind
+    Buffer<float> remainders_;  // [threads, remainder_floats_]
+    Buffer<float> terms_;       // [threads, 2 * rows, PIECE]
     int remainder_floats_ = 0, max_rows_ = 0;
-    Buffer<float> queries_, heads_;               // [n_kv_heads, rows, group, head_dim]
-    Buffer<float> attention_;                     // [threads, attention_floats_]
-    Buffer<int> visible_;                         // [threads, QUERY_ROWS * group]
+    Buffer<float> queries_, heads_;  // [n_kv_heads, rows, group, head_dim]
+    Buffer<float> attention_;        // [threads, attention_floats_]
+    Buffer<int> visible_;            // [threads, QUERY_ROWS * group]
     Buffer<float> convolved_, delta_q_, delta_s_;
     int64_t attention_floats_ = 0;
     int visible_ints_ = 0;
 };
 
-/// Ops on one member of a CPU team. Each operation is split over the team by output element, row or head, so every value
-/// is computed by one thread in the kernels' fixed order, and ends where the team meets.
+/// Ops on one member of a CPU team. Each operation is split over the team by output element, row or head, so
+/// every value is computed by one thread in the kernels' fixed order, and ends where the team meets.
 class CpuOps final : public Ops {
   public:
     CpuOps(const Member& member, CpuScratch& scratch) : me_(member), s_(scratch), k_(scratch.kernels_) {}
@@ -41,13 +42,14 @@ class CpuOps final : public Ops {
     void embed(const Weight& table, const int32_t* tokens, int rows, float* out) override;
     void copy(const float* x, float* out, int64_t n) override;
     void add(float* x, const float* y, int64_t n) override;
-    void norm(const float* x, const float* weight, int rows, int n, float eps, float* out, int out_stride) override;
+    void norm(const float* x, const float* weight, int rows, int n, float eps, float* out,
+              int out_stride) override;
     void project(std::initializer_list<Projection> projections, const float* x, int rows) override;
     void silu_mul(const float* gate, const float* up, float* out, int64_t n) override;
     void attention(const AttentionOp& op, int rows) override;
     void delta(const DeltaOp& op, int rows) override;
-    void delta_commit(const DeltaShape& shape, const DeltaState& from, const DeltaState& to, const DeltaRecord& record,
-                      int n) override;
+    void delta_commit(const DeltaShape& shape, const DeltaState& from, const DeltaState& to,
+                      const DeltaRecord& record, int n) override;
 
   private:
     void quantise(cpu::ActFormat format, bool fine, const float* x, int n_in, int rows);

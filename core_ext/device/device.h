@@ -5,8 +5,9 @@
 
 namespace strata {
 
-/// A piece of work prepared for one device: a captured graph on a GPU, a function for the worker's team on the CPU. What
-/// it works on (inputs, buffers) is fixed when it is prepared; the inputs' values are staged before it is submitted.
+/// A piece of work prepared for one device: a captured graph on a GPU, a function for the worker's team on
+/// the CPU. What it works on (inputs, buffers) is fixed when it is prepared; the inputs' values are staged
+/// before it is submitted.
 class Program {
   public:
     virtual ~Program() = default;

@@ -12,9 +12,10 @@ namespace strata {
 
 /// Where the threads of a team meet. Spins for a moment, then sleeps: the others may lack a core.
 ///
-/// The last to arrive resets the count (relaxed: nobody else touches it before the phase moves) and releases the phase;
-/// the others acquire the phase. Every arrival is acq_rel, so all that was written before the barrier by anyone is
-/// visible after it to everyone. The wait needs no bound: teammates run kernels only, which neither throw nor wait.
+/// The last to arrive resets the count (relaxed: nobody else touches it before the phase moves) and releases
+/// the phase; the others acquire the phase. Every arrival is acq_rel, so all that was written before the
+/// barrier by anyone is visible after it to everyone. The wait needs no bound: teammates run kernels only,
+/// which neither throw nor wait.
 class Barrier {
   public:
     explicit Barrier(int n) : n_(n) {}
@@ -50,7 +51,9 @@ struct Member {
     /// This member's share [first, second) of `total` items, in units of `grain`.
     std::pair<int, int> share(int total, int grain = 1) const {
         const int64_t units = (int64_t{total} + grain - 1) / grain;
-        const auto at = [&](int i) { return static_cast<int>(std::min<int64_t>(total, units * i / count * grain)); };
+        const auto at = [&](int i) {
+            return static_cast<int>(std::min<int64_t>(total, units * i / count * grain));
+        };
         return {at(index), at(index + 1)};
     }
     void meet() const { barrier->wait(); }

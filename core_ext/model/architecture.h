@@ -39,18 +39,20 @@ struct LayerState {
     DeltaState advance;
 };
 
-/// A model's mathematics and weights: one file an architecture, written in Ops, ignorant of stages, threads and windows.
-/// Weights are views into the mapped file.
+/// A model's mathematics and weights: one file an architecture, written in Ops, ignorant of stages, threads
+/// and windows. Weights are views into the mapped file.
 class Architecture {
   public:
-    /// Throws Error naming an architecture that is not supported, or the key or tensor that is missing or wrong.
+    /// Throws Error naming an architecture that is not supported, or the key or tensor that is missing or
+    /// wrong.
     static std::unique_ptr<Architecture> load(std::shared_ptr<const GgufFile> file);
     virtual ~Architecture() = default;
 
     const Dims& dims() const { return dims_; }
     virtual LayerKind kind(int layer) const = 0;
     /// x [rows, n_embd] becomes the layer's output, in place.
-    virtual void layer(int layer, LayerState& state, const Batch& batch, float* x, Workspace scratch, Ops& ops) const = 0;
+    virtual void layer(int layer, LayerState& state, const Batch& batch, float* x, Workspace scratch,
+                       Ops& ops) const = 0;
     /// Floats of scratch that a layer (the draft layer too) needs for `rows` rows.
     virtual int64_t scratch_floats(int rows) const = 0;
     /// Bytes of weights that one row reads in a layer.
@@ -65,10 +67,12 @@ class Architecture {
 
     virtual bool has_draft_layer() const { return false; }
     virtual uint64_t draft_bytes() const { return 0; }
-    /// One pass of the draft layer: hidden [rows, n_embd] are the rows h_p (after the output norm), tokens those at p + 1;
-    /// out [rows, n_embd] is the layer's normed output: its own next hidden rows, and what the head reads. batch.position
-    /// is the rotary position p + 1 of row 0; kv cells are written at `cell` + r.
-    virtual void draft(const float*, const int32_t*, LayerState&, const Batch&, int, float*, Workspace, Ops&) const {}
+    /// One pass of the draft layer: hidden [rows, n_embd] are the rows h_p (after the output norm), tokens
+    /// those at p + 1; out [rows, n_embd] is the layer's normed output: its own next hidden rows, and what
+    /// the head reads. batch.position is the rotary position p + 1 of row 0; kv cells are written at `cell` +
+    /// r.
+    virtual void draft(const float*, const int32_t*, LayerState&, const Batch&, int, float*, Workspace,
+                       Ops&) const {}
     virtual const Weight& draft_head() const { return head_; }
 
   protected:

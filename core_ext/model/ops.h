@@ -51,18 +51,19 @@ struct Projection {
     const Weight* weight;
     float* out;  // [rows, n_out]
     int out_stride;
-    /// Quantised weights multiply activations in int8. Where the inputs have heavy tails, or the products go straight into
-    /// the residual rows or the logits, the inputs are kept in two int8 terms instead (about 15 bits).
+    /// Quantised weights multiply activations in int8. Where the inputs have heavy tails, or the products go
+    /// straight into the residual rows or the logits, the inputs are kept in two int8 terms instead (about 15
+    /// bits).
     bool fine = false;
 };
 
 /// One attention mixer, from projected q, k, v to its heads' outputs.
 struct AttentionOp {
-    const float* q = nullptr;  // [rows, n_heads], q_stride floats apart a head
-    int q_stride = 0;          // head_dim, or 2 * head_dim where a gate follows each head's query
-    bool gated = false;        // out *= sigmoid(gate), gate = q + head_dim
-    const float* k = nullptr;  // [rows, n_kv_heads, head_dim]
-    const float* v = nullptr;  // [rows, n_kv_heads, head_dim]
+    const float* q = nullptr;       // [rows, n_heads], q_stride floats apart a head
+    int q_stride = 0;               // head_dim, or 2 * head_dim where a gate follows each head's query
+    bool gated = false;             // out *= sigmoid(gate), gate = q + head_dim
+    const float* k = nullptr;       // [rows, n_kv_heads, head_dim]
+    const float* v = nullptr;       // [rows, n_kv_heads, head_dim]
     const float* q_norm = nullptr;  // [head_dim] or null
     const float* k_norm = nullptr;
     float norm_eps = 0;
@@ -71,37 +72,40 @@ struct AttentionOp {
     const float* cos = nullptr;  // [rows, n_rot / 2]
     const float* sin = nullptr;
     KvCache cache;
-    int position = 0;          // of row 0: row r writes cell position + r and sees cells 0 .. position + r
+    int position = 0;  // of row 0: row r writes cell position + r and sees cells 0 .. position + r
     float scale = 1;
-    float* out = nullptr;      // [rows, n_heads, head_dim]
+    float* out = nullptr;  // [rows, n_heads, head_dim]
 };
 
 /// One Gated DeltaNet mixer over projected inputs (gguf-models: u, z, b, a of the same normed row).
 struct DeltaOp {
     DeltaShape shape;
-    const float* z = nullptr;  // [rows, n_v_heads, v_dim]
-    const float* b = nullptr;  // [rows, n_v_heads]
-    const float* a = nullptr;  // [rows, n_v_heads]
+    const float* z = nullptr;        // [rows, n_v_heads, v_dim]
+    const float* b = nullptr;        // [rows, n_v_heads]
+    const float* a = nullptr;        // [rows, n_v_heads]
     const float* conv = nullptr;     // [taps, channels]
     const float* dt_bias = nullptr;  // [n_v_heads]
     const float* ssm_a = nullptr;    // [n_v_heads]
     const float* norm = nullptr;     // [v_dim]
     float norm_eps = 0;
-    DeltaState state;    // read
-    DeltaRecord record;  // u is given; the rest is written
-    DeltaState advance;  // where the state after all rows is written (a chunk), or nulls (a window: commit comes later)
+    DeltaState state;      // read
+    DeltaRecord record;    // u is given; the rest is written
+    DeltaState advance;    // where the state after all rows is written (a chunk), or nulls (a window: commit
+                           // comes later)
     float* out = nullptr;  // [rows, n_v_heads, v_dim]
 };
 
-/// The operations that an architecture is written in. An implementation runs them on its device, in order; each is
-/// row-invariant (kernels/cpu/kernels.h). On the CPU every thread of a team walks through the same list of calls.
+/// The operations that an architecture is written in. An implementation runs them on its device, in order;
+/// each is row-invariant (kernels/cpu/kernels.h). On the CPU every thread of a team walks through the same
+/// list of calls.
 class Ops {
   public:
     virtual ~Ops() = default;
     virtual void embed(const Weight& table, const int32_t* tokens, int rows, float* out) = 0;
     virtual void copy(const float* x, float* out, int64_t n) = 0;
     virtual void add(float* x, const float* y, int64_t n) = 0;
-    virtual void norm(const float* x, const float* weight, int rows, int n, float eps, float* out, int out_stride = 0) = 0;
+    virtual void norm(const float* x, const float* weight, int rows, int n, float eps, float* out,
+                      int out_stride = 0) = 0;
     /// All projections of one input [rows, n_in].
     virtual void project(std::initializer_list<Projection> projections, const float* x, int rows) = 0;
     virtual void silu_mul(const float* gate, const float* up, float* out, int64_t n) = 0;
@@ -112,7 +116,8 @@ class Ops {
                               const DeltaRecord& record, int n) = 0;
 };
 
-/// A bump allocator over a stage's scratch. Copied by value, so each thread of a team carves the same pointers.
+/// A bump allocator over a stage's scratch. Copied by value, so each thread of a team carves the same
+/// pointers.
 class Workspace {
   public:
     Workspace() = default;

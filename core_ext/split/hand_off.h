@@ -10,10 +10,11 @@ namespace strata {
 
 enum class HandOffMode : uint8_t { serial, overlapped };
 
-/// The buffer that carries one window's rows over one boundary, of one slot, with its ready word. The word is an epoch:
-/// the id of the window whose payload lies there, never reset.
+/// The buffer that carries one window's rows over one boundary, of one slot, with its ready word. The word is
+/// an epoch: the id of the window whose payload lies there, never reset.
 ///
-/// The payload is written with plain stores before publish() raises the word (a release); the reader's wait acquires it.
+/// The payload is written with plain stores before publish() raises the word (a release); the reader's wait
+/// acquires it.
 class HandOff {
   public:
     HandOff(int max_rows, int n_embd) : rows_(int64_t{1} * max_rows * n_embd) {}
@@ -26,13 +27,15 @@ class HandOff {
     bool wait(uint64_t epoch) noexcept { return ready_.wait_ge(epoch, WAIT_BOUND_NS); }
     uint64_t value() const noexcept { return ready_.value(); }
 
-    /// Lets a reader go that will not be fed: it skips its work. released_ is stored before the word is raised and read
-    /// after the wait, so the word's release and acquire order it.
+    /// Lets a reader go that will not be fed: it skips its work. released_ is stored before the word is
+    /// raised and read after the wait, so the word's release and acquire order it.
     void release(uint64_t epoch) noexcept {
         released_.store(epoch, std::memory_order_relaxed);
         ready_.raise(epoch);
     }
-    bool released(uint64_t epoch) const noexcept { return released_.load(std::memory_order_relaxed) == epoch; }
+    bool released(uint64_t epoch) const noexcept {
+        return released_.load(std::memory_order_relaxed) == epoch;
+    }
 
   private:
     Buffer<float> rows_;

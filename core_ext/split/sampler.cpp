@@ -13,7 +13,9 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-static uint64_t row_key(uint64_t seed, int position) { return mix(mix(seed) ^ static_cast<uint64_t>(position)); }
+static uint64_t row_key(uint64_t seed, int position) {
+    return mix(mix(seed) ^ static_cast<uint64_t>(position));
+}
 
 static double uniform(uint64_t key, int32_t token) {
     return (static_cast<double>(mix(key ^ static_cast<uint64_t>(token)) >> 12) + 0.5) * 0x1p-52;
@@ -25,7 +27,8 @@ void Sampler::penalise(const Sampling& sampling, float* logits, std::span<const 
     if (sampling.repeat_penalty == 1) return;
     for (size_t i = 0; i < recent.size(); ++i) {
         const int32_t token = recent[i];
-        if (std::find(recent.begin(), recent.begin() + i, token) != recent.begin() + i) continue;  // once each
+        if (std::find(recent.begin(), recent.begin() + i, token) != recent.begin() + i)
+            continue;  // once each
         float& logit = logits[token];
         logit = logit > 0 ? logit / sampling.repeat_penalty : logit * sampling.repeat_penalty;
     }
@@ -54,15 +57,19 @@ Pick Sampler::greedy(const float* logits, bool details) {
 /// Fills candidates_ with the ids that top-k, top-p and min-p leave, given weights_.
 void Sampler::keep_top(const Sampling& sampling, const float* logits, float top) {
     const int n = static_cast<int>(weights_.size());
-    const auto better = [&](int32_t a, int32_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); };
+    const auto better = [&](int32_t a, int32_t b) {
+        return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+    };
     candidates_.clear();
     if (sampling.top_k > 0 && sampling.top_k < n) {
         for (int32_t i = 0; i < n; ++i) candidates_.push_back(i);
-        std::nth_element(candidates_.begin(), candidates_.begin() + sampling.top_k, candidates_.end(), better);
+        std::nth_element(candidates_.begin(), candidates_.begin() + sampling.top_k, candidates_.end(),
+                         better);
         candidates_.resize(sampling.top_k);
     }
     if (sampling.top_p < 1) {
-        // Whole classes of weight, from the heaviest down, until they must hold top_p of the mass; then the exact cut.
+        // Whole classes of weight, from the heaviest down, until they must hold top_p of the mass; then the
+        // exact cut.
         std::vector<int32_t>& kept = candidates_;
         double total = 0;
         const bool all = kept.empty();
@@ -71,7 +78,7 @@ void Sampler::keep_top(const Sampling& sampling, const float* logits, float top)
         else
             for (int32_t i : kept) total += weights_[i];
         if (all) {
-            for (float floor = 1.0f / 16; ; floor /= 256) {
+            for (float floor = 1.0f / 16;; floor /= 256) {
                 kept.clear();
                 double mass = 0;
                 for (int32_t i = 0; i < n; ++i)
@@ -85,7 +92,8 @@ void Sampler::keep_top(const Sampling& sampling, const float* logits, float top)
         std::sort(kept.begin(), kept.end(), better);
         double mass = 0;
         size_t count = 0;
-        while (count < kept.size() && (count == 0 || mass < total * sampling.top_p)) mass += weights_[kept[count++]];
+        while (count < kept.size() && (count == 0 || mass < total * sampling.top_p))
+            mass += weights_[kept[count++]];
         kept.resize(count);
     }
     if (sampling.min_p > 0) {
@@ -96,7 +104,8 @@ void Sampler::keep_top(const Sampling& sampling, const float* logits, float top)
     }
 }
 
-Pick Sampler::pick(const Sampling& sampling, float* logits, std::span<const int32_t> recent, int position, bool details) {
+Pick Sampler::pick(const Sampling& sampling, float* logits, std::span<const int32_t> recent, int position,
+                   bool details) {
     penalise(sampling, logits, recent);
     if (sampling.temperature <= 0) return greedy(logits, details);
 
@@ -106,8 +115,8 @@ Pick Sampler::pick(const Sampling& sampling, float* logits, std::span<const int3
     kernels_.exp_sum(logits, n, logits[top], inverse, weights_.data());
     keep_top(sampling, logits, logits[top]);
 
-    // score = (logit - top) / T - log(E), E = -log(u). Since E >= 1 - u, a token can win only if 1 - u is at most its
-    // weight over exp(best score): the logarithms are taken for those few alone.
+    // score = (logit - top) / T - log(E), E = -log(u). Since E >= 1 - u, a token can win only if 1 - u is at
+    // most its weight over exp(best score): the logarithms are taken for those few alone.
     const uint64_t key = row_key(sampling.seed, position);
     double best = -INFINITY, limit = INFINITY, mass = 0, second = -INFINITY;
     Pick pick;
@@ -116,7 +125,8 @@ Pick Sampler::pick(const Sampling& sampling, float* logits, std::span<const int3
         mass += weight;
         const double u = uniform(key, token);
         if (1 - u > weight * limit) return;
-        const double score = static_cast<double>(logits[token] - logits[top]) * inverse - std::log(-std::log(u));
+        const double score =
+            static_cast<double>(logits[token] - logits[top]) * inverse - std::log(-std::log(u));
         if (score > best || (score == best && token < pick.token)) {
             if (best > -INFINITY) second = best, pick.second = pick.token;
             best = score;
@@ -125,8 +135,10 @@ Pick Sampler::pick(const Sampling& sampling, float* logits, std::span<const int3
             second = score;
             pick.second = token;
         }
-        if (!details) limit = std::exp(-best) * (1 + 1e-6);
-        else if (second > -INFINITY) limit = std::exp(-second) * (1 + 1e-6);
+        if (!details)
+            limit = std::exp(-best) * (1 + 1e-6);
+        else if (second > -INFINITY)
+            limit = std::exp(-second) * (1 + 1e-6);
     };
     if (!std::isfinite(logits[top])) return {top, 0, -1};  // a broken model: nothing to draw from
     if (candidates_.empty())

@@ -9,10 +9,10 @@
 namespace strata {
 
 struct Sampling {
-    float temperature = 0;  // 0: greedy
-    int top_k = 0;          // 0: off
-    float top_p = 1;        // 1: off
-    float min_p = 0;        // 0: off
+    float temperature = 0;     // 0: greedy
+    int top_k = 0;             // 0: off
+    float top_p = 1;           // 1: off
+    float min_p = 0;           // 0: off
     float repeat_penalty = 1;  // 1: off
     uint64_t seed = 0;
 };
@@ -27,9 +27,10 @@ struct Pick {
 /// The uniform noise in (0, 1) of one token at one position: a hash, so that every arm draws the same.
 double noise(uint64_t seed, int position, int32_t token);
 
-/// Picks by Gumbel-max: the largest logit / temperature + gumbel(seed, position, token) among the tokens that top-k,
-/// top-p and min-p leave (in this order, on the logits after penalties and temperature); ties go to the lowest id. So a
-/// pick is a function of the logits, the tokens before it and its position: not of what was computed beside it.
+/// Picks by Gumbel-max: the largest logit / temperature + gumbel(seed, position, token) among the tokens that
+/// top-k, top-p and min-p leave (in this order, on the logits after penalties and temperature); ties go to
+/// the lowest id. So a pick is a function of the logits, the tokens before it and its position: not of what
+/// was computed beside it.
 class Sampler {
   public:
     static constexpr int PENALTY_WINDOW = 64;
@@ -38,9 +39,11 @@ class Sampler {
         candidates_.reserve(n_vocab);
     }
 
-    /// logits [n_vocab] may be changed. `recent`: the last tokens before the one picked, newest last, PENALTY_WINDOW at
-    /// most. `position` of the token picked. Probability and second are computed where asked for.
-    Pick pick(const Sampling& sampling, float* logits, std::span<const int32_t> recent, int position, bool details);
+    /// logits [n_vocab] may be changed. `recent`: the last tokens before the one picked, newest last,
+    /// PENALTY_WINDOW at most. `position` of the token picked. Probability and second are computed where
+    /// asked for.
+    Pick pick(const Sampling& sampling, float* logits, std::span<const int32_t> recent, int position,
+              bool details);
 
   private:
     void penalise(const Sampling& sampling, float* logits, std::span<const int32_t> recent) const;
@@ -48,8 +51,8 @@ class Sampler {
     void keep_top(const Sampling& sampling, const float* logits, float top);
 
     const cpu::Kernels& kernels_;
-    std::vector<float> weights_;      // [n_vocab]: exp((logit - top) / temperature)
-    std::vector<int32_t> candidates_; // ids left by the filters
+    std::vector<float> weights_;       // [n_vocab]: exp((logit - top) / temperature)
+    std::vector<int32_t> candidates_;  // ids left by the filters
 };
 
 }  // namespace strata

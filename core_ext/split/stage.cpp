@@ -7,7 +7,8 @@
 
 namespace strata {
 
-void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos, float* sin) {
+void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos,
+                   float* sin) {
     const int half = static_cast<int>(inv_freq.size());
     const auto [first, last] = me.share(rows);
     for (int r = first; r < last; ++r)
@@ -18,9 +19,11 @@ void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, 
         }
 }
 
-Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& spec, const cpu::Kernels& kernels,
-             Word& done, Recorder& recorder)
-    : model_(model), shape_(shape), events_(recorder.add_lane()),
+Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& spec,
+             const cpu::Kernels& kernels, Word& done, Recorder& recorder)
+    : model_(model),
+      shape_(shape),
+      events_(recorder.add_lane()),
       scratch_(model, std::max(MAX_WINDOW_ROWS, shape.chunk), spec.threads, kernels) {
     const Dims& d = model.dims();
     const int max_rows = std::max(MAX_WINDOW_ROWS, shape.chunk);
@@ -29,7 +32,8 @@ Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& 
     cos_ = Buffer<float>(int64_t{1} * max_rows * (d.n_rot / 2));
     sin_ = Buffer<float>(cos_.size());
 
-    const int64_t kv_bytes = int64_t{1} * d.n_kv_heads * shape.context * d.head_dim * (shape.kv_type == KvType::F16 ? 2 : 4);
+    const int64_t kv_bytes =
+        int64_t{1} * d.n_kv_heads * shape.context * d.head_dim * (shape.kv_type == KvType::F16 ? 2 : 4);
     for (int layer = shape.first_layer; layer <= shape.last_layer; ++layer) {
         weight_bytes_ += model.layer_bytes(layer);
         if (model.kind(layer) == LayerKind::delta) {
@@ -73,8 +77,8 @@ LayerState Stage::layer_state(int layer, const Verifier& verifier, int slot) {
     if (model_.kind(layer) == LayerKind::delta) {
         state.delta = delta_state(verifier.forward.state, index);
         const int rows = slot_rows(slot);
-        state.record =
-            d.delta.record_at(const_cast<float*>(verifier.records.data()) + index * d.delta.record_floats(rows), rows);
+        state.record = d.delta.record_at(
+            const_cast<float*>(verifier.records.data()) + index * d.delta.record_floats(rows), rows);
         if (verifier.forward.advance_to >= 0) state.advance = delta_state(verifier.forward.advance_to, index);
     } else {
         state.kv = {cells_[index].k.data(), cells_[index].v.data(), shape_.kv_type, shape_.context};
@@ -103,7 +107,8 @@ std::vector<uint64_t> Stage::fingerprint(int state, int length) const {
         else
             for (const Buffer<uint8_t>* cells : {&cells_[index].k, &cells_[index].v})
                 for (int h = 0; h < d.n_kv_heads; ++h)
-                    hash = fnv1a(hash, cells->data() + size_t(h) * shape_.context * cell_bytes, length * cell_bytes);
+                    hash = fnv1a(hash, cells->data() + size_t(h) * shape_.context * cell_bytes,
+                                 length * cell_bytes);
         hashes.push_back(hash);
     }
     return hashes;
@@ -122,8 +127,10 @@ uint64_t Stage::state_bytes() const {
 }
 
 uint64_t Stage::buffer_bytes() const {
-    uint64_t total = scratch_.size_bytes() + workspace_.size_bytes() + x_.size_bytes() + 2 * cos_.size_bytes();
-    for (const Verifier& v : verifiers_) total += v.records.size_bytes() + v.logits.size_bytes() + v.own_hidden.size_bytes();
+    uint64_t total =
+        scratch_.size_bytes() + workspace_.size_bytes() + x_.size_bytes() + 2 * cos_.size_bytes();
+    for (const Verifier& v : verifiers_)
+        total += v.records.size_bytes() + v.logits.size_bytes() + v.own_hidden.size_bytes();
     if (out_)
         for (const auto& hand_off : *out_) total += hand_off->size_bytes();
     return total;
@@ -139,9 +146,9 @@ void Stage::wait_for_input(int slot) {
     events_.span(EventKind::wait_ready, start, shape_.index, inputs.window, inputs.rows, shape_.index - 1);
     if (!fed)
         throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
-                    ": waited 20 s for the ready word of stage " + std::to_string(shape_.index - 1) + ", slot " +
-                    std::to_string(slot) + ": wanted " + std::to_string(inputs.window) + ", found " +
-                    std::to_string(hand_off.value()));
+                    ": waited 20 s for the ready word of stage " + std::to_string(shape_.index - 1) +
+                    ", slot " + std::to_string(slot) + ": wanted " + std::to_string(inputs.window) +
+                    ", found " + std::to_string(hand_off.value()));
 }
 
 /// Wait for the hand-off, run the layers, publish to the next stage or pick.
@@ -153,7 +160,8 @@ void Stage::forward(Team& team, int slot) {
         if ((*in_)[slot]->released(inputs.window)) return;
     }
     int64_t wanted = injected_.load(std::memory_order_relaxed);
-    if (wanted >= 0 && (wanted == 0 || wanted == inputs.window) && injected_.compare_exchange_strong(wanted, -1))
+    if (wanted >= 0 && (wanted == 0 || wanted == inputs.window) &&
+        injected_.compare_exchange_strong(wanted, -1))
         throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
                     ": an error was injected here");
 
@@ -168,8 +176,8 @@ void Stage::forward(Team& team, int slot) {
         (*out_)[slot]->publish(inputs.window);
         events_.span(EventKind::publish, published, shape_.index, inputs.window, inputs.rows);
     }
-    events_.span(is_chunk(slot) ? EventKind::prefill_chunk : EventKind::run, start, shape_.index, inputs.window, inputs.rows,
-                 inputs.position, inputs.prompt);
+    events_.span(is_chunk(slot) ? EventKind::prefill_chunk : EventKind::run, start, shape_.index,
+                 inputs.window, inputs.rows, inputs.position, inputs.prompt);
 }
 
 void Stage::run_layers(const Member& me, int slot) {
@@ -185,7 +193,8 @@ void Stage::run_layers(const Member& me, int slot) {
     if (in_)
         ops.copy((*in_)[slot]->rows(), x, n);
     else
-        ops.embed(model_.embedding(), inputs.chunk_tokens ? inputs.chunk_tokens : inputs.tokens.data(), inputs.rows, x);
+        ops.embed(model_.embedding(), inputs.chunk_tokens ? inputs.chunk_tokens : inputs.tokens.data(),
+                  inputs.rows, x);
     for (int layer = shape_.first_layer; layer <= shape_.last_layer; ++layer) {
         LayerState state = layer_state(layer, v, slot);
         model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);
@@ -200,7 +209,8 @@ void Stage::run_layers(const Member& me, int slot) {
 void Stage::run_head(const Member& me, Verifier& v, const float* x, CpuOps& ops) {
     const Dims& d = model_.dims();
     const int rows = v.forward.rows;
-    float* hidden = hidden_by_position_ ? hidden_by_position_ + int64_t{v.forward.position} * d.n_embd : v.own_hidden.data();
+    float* hidden = hidden_by_position_ ? hidden_by_position_ + int64_t{v.forward.position} * d.n_embd
+                                        : v.own_hidden.data();
     if (me.index == 0) v.hidden = hidden;
     const bool head = v.forward.all_logits || !v.forward.prompt;
     if (!head && !hidden_by_position_) return;
@@ -215,7 +225,8 @@ static int recent_tokens(const TokenLine& line, const ForwardInputs& inputs, int
     const int total = inputs.position + row + 1, count = std::min(total, Sampler::PENALTY_WINDOW);
     for (int i = 0; i < count; ++i) {
         const int position = total - count + i;
-        recent[i] = position < inputs.position ? line.tokens[position] : inputs.tokens[position - inputs.position];
+        recent[i] =
+            position < inputs.position ? line.tokens[position] : inputs.tokens[position - inputs.position];
     }
     return count;
 }
@@ -233,7 +244,8 @@ void Stage::pick_rows(const Member& me, Verifier& v) {
     }
 }
 
-/// to = from, advanced by the first rows that the slot's window recorded. An undo is the same with the state before.
+/// to = from, advanced by the first rows that the slot's window recorded. An undo is the same with the state
+/// before.
 void Stage::commit(Team& team, int slot) {
     const CommitInputs& inputs = verifiers_[slot].commit;
     const uint64_t start = now_ns();
@@ -248,10 +260,11 @@ void Stage::commit(Team& team, int slot) {
             const DeltaShape& d = stage.model_.dims().delta;
             CpuOps ops(me, stage.scratch_);
             for (int i = 0; i < stage.n_delta_; ++i)
-                ops.delta_commit(d, stage.delta_state(v.commit.from, i), stage.delta_state(v.commit.to, i),
-                                 d.record_at(v.records.data() + i * d.record_floats(stage.slot_rows(job.slot)),
-                                             stage.slot_rows(job.slot)),
-                                 v.commit.rows);
+                ops.delta_commit(
+                    d, stage.delta_state(v.commit.from, i), stage.delta_state(v.commit.to, i),
+                    d.record_at(v.records.data() + i * d.record_floats(stage.slot_rows(job.slot)),
+                                stage.slot_rows(job.slot)),
+                    v.commit.rows);
         });
     }
     events_.span(EventKind::commit, start, shape_.index, inputs.window, inputs.rows, 0, inputs.speculative);

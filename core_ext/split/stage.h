@@ -17,8 +17,9 @@ namespace strata {
 /// The most rows of a window; a chunk of a prompt may have more.
 constexpr int MAX_WINDOW_ROWS = 8;
 
-/// One line of tokens, at one address for its whole life: tokens[i] stands at position i. The control thread appends at
-/// verdicts; programs read only positions that were there before they were submitted (the queue orders that).
+/// One line of tokens, at one address for its whole life: tokens[i] stands at position i. The control thread
+/// appends at verdicts; programs read only positions that were there before they were submitted (the queue
+/// orders that).
 struct TokenLine {
     explicit TokenLine(int capacity) : tokens(capacity) {}
     Buffer<int32_t> tokens;
@@ -29,13 +30,13 @@ struct TokenLine {
 struct ForwardInputs {
     uint32_t window = 0;  // its epoch on every boundary
     int rows = 0;
-    int position = 0;  // of row 0
+    int position = 0;                               // of row 0
     std::array<int32_t, MAX_WINDOW_ROWS> tokens{};  // of a window
     const int32_t* chunk_tokens = nullptr;          // of a chunk, instead
-    bool prompt = false;   // no picks: a chunk or a prompt window
-    bool all_logits = false;  // eval: logits of every row, no picks
-    int state = 0;         // index of the recurrent state read
-    int advance_to = -1;   // chunk: index of the recurrent state written; a window is committed later
+    bool prompt = false;                            // no picks: a chunk or a prompt window
+    bool all_logits = false;                        // eval: logits of every row, no picks
+    int state = 0;                                  // index of the recurrent state read
+    int advance_to = -1;  // chunk: index of the recurrent state written; a window is committed later
 };
 
 /// What a commit or an undo replays: the first `rows` rows of the window that its slot holds.
@@ -63,13 +64,13 @@ struct StageShape {
 /// Chunks of a prompt have slots of their own behind the windows': one is read while the next is written.
 constexpr int CHUNK_SLOTS = 2;
 
-/// A contiguous range of layers on one device: weights, K/V cells, recurrent states, and a verifier per slot. Its
-/// programs run in the order they are submitted; the forward pass never writes recurrent state, only a commit does
-/// (a chunk's commit is part of its program).
+/// A contiguous range of layers on one device: weights, K/V cells, recurrent states, and a verifier per slot.
+/// Its programs run in the order they are submitted; the forward pass never writes recurrent state, only a
+/// commit does (a chunk's commit is part of its program).
 class Stage {
   public:
-    Stage(const Architecture& model, const StageShape& shape, const CpuSpec& spec, const cpu::Kernels& kernels, Word& done,
-          Recorder& recorder);
+    Stage(const Architecture& model, const StageShape& shape, const CpuSpec& spec,
+          const cpu::Kernels& kernels, Word& done, Recorder& recorder);
 
     const StageShape& shape() const { return shape_; }
     CpuDevice& device() { return *device_; }
@@ -79,7 +80,8 @@ class Stage {
         in_ = in;
         out_ = out;
     }
-    /// Last stage: where hidden rows (after the output norm) are kept by position, [context, n_embd]; null for nobody.
+    /// Last stage: where hidden rows (after the output norm) are kept by position, [context, n_embd]; null
+    /// for nobody.
     void keep_hidden(float* by_position) { hidden_by_position_ = by_position; }
     /// Last stage: how picks are made, and the tokens that penalties look back on. Set while nothing runs.
     void set_sampling(const Sampling& sampling, const TokenLine* line) {
@@ -92,7 +94,8 @@ class Stage {
     Program& forward_program(int slot) { return verifiers_[slot].run_forward; }
     Program& commit_program(int slot) { return verifiers_[slot].run_commit; }
 
-    /// The last stage's picks after each row of a finished window, and eval's [rows, n_vocab] / [rows, n_embd].
+    /// The last stage's picks after each row of a finished window, and eval's [rows, n_vocab] / [rows,
+    /// n_embd].
     const std::array<int32_t, MAX_WINDOW_ROWS>& picks(int slot) const { return verifiers_[slot].picks; }
     const float* logits(int slot) const { return verifiers_[slot].logits.data(); }
     const float* hidden(int slot) const { return verifiers_[slot].hidden; }
@@ -153,9 +156,9 @@ class Stage {
     EventLane& events_;
     CpuScratch scratch_;
     Buffer<float> workspace_, x_, cos_, sin_;
-    std::vector<Cells> cells_;          // by attention layer of the stage
-    std::vector<Buffer<float>> states_; // [n_states]: by Gated DeltaNet layer, s then history
-    std::vector<int> index_in_kind_;    // by layer - first_layer
+    std::vector<Cells> cells_;           // by attention layer of the stage
+    std::vector<Buffer<float>> states_;  // [n_states]: by Gated DeltaNet layer, s then history
+    std::vector<int> index_in_kind_;     // by layer - first_layer
     int n_delta_ = 0;
     uint64_t weight_bytes_ = 0;
     std::vector<Verifier> verifiers_;
@@ -169,6 +172,7 @@ class Stage {
 };
 
 /// cos and sin [rows, n_rot / 2] of the positions from `position` on, this member's share of the rows.
-void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos, float* sin);
+void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos,
+                   float* sin);
 
 }  // namespace strata

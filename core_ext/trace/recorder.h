@@ -21,7 +21,8 @@ class EventLane {
         if (on() && !ring_.push(event)) dropped_.fetch_add(1, std::memory_order_relaxed);
     }
     /// A span that ends now.
-    void span(EventKind kind, uint64_t start_ns, uint8_t stage, uint32_t window, int rows, int a = 0, int b = 0) noexcept {
+    void span(EventKind kind, uint64_t start_ns, uint8_t stage, uint32_t window, int rows, int a = 0,
+              int b = 0) noexcept {
         if (on())
             record({start_ns, now_ns() - start_ns, window, kind, stage, static_cast<uint16_t>(rows), a, b});
     }

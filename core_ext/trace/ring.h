@@ -9,16 +9,17 @@ namespace strata {
 
 /// A bounded queue of fixed-size values from one producer thread to one consumer thread, without locks.
 ///
-/// head_ counts values written, tail_ values read; only the producer stores head_ and only the consumer stores tail_.
-/// The release store of head_ after the value pairs with the consumer's acquire load: a value that is counted is whole.
-/// The release store of tail_ after the copy out pairs with the producer's acquire load: a place is written again only
-/// after it was read. Each side keeps the other's last known count on its own cache line and asks again only when it
-/// seems full or empty.
+/// head_ counts values written, tail_ values read; only the producer stores head_ and only the consumer
+/// stores tail_. The release store of head_ after the value pairs with the consumer's acquire load: a value
+/// that is counted is whole. The release store of tail_ after the copy out pairs with the producer's acquire
+/// load: a place is written again only after it was read. Each side keeps the other's last known count on its
+/// own cache line and asks again only when it seems full or empty.
 template <typename T>
 class Ring {
   public:
     /// Capacity is rounded up to a power of two.
-    explicit Ring(size_t capacity) : slots_(std::bit_ceil(capacity < 2 ? size_t{2} : capacity)), mask_(slots_.size() - 1) {}
+    explicit Ring(size_t capacity)
+        : slots_(std::bit_ceil(capacity < 2 ? size_t{2} : capacity)), mask_(slots_.size() - 1) {}
 
     /// Producer. False when full; the value is not kept.
     bool push(const T& value) noexcept {

@@ -59,13 +59,16 @@ void check_throws(F&& body, const std::string& expected, const char* file, int l
 
 }  // namespace strata::test
 
-#define TEST(name)                                                                  \
-    static void test_##name();                                                      \
-    static ::strata::test::Register register_##name(#name, test_##name);            \
+#define TEST(name)                                                       \
+    static void test_##name();                                           \
+    static ::strata::test::Register register_##name(#name, test_##name); \
     static void test_##name()
-#define CHECK(condition) \
-    do { if (!(condition)) ::strata::test::fail(__FILE__, __LINE__, #condition); } while (false)
+#define CHECK(condition)                                                        \
+    do {                                                                        \
+        if (!(condition)) ::strata::test::fail(__FILE__, __LINE__, #condition); \
+    } while (false)
 #define CHECK_EQ(a, b) ::strata::test::check_eq((a), (b), #a " == " #b, __FILE__, __LINE__)
-#define CHECK_NEAR(a, b, tolerance) ::strata::test::check_near((a), (b), (tolerance), #a " near " #b, __FILE__, __LINE__)
+#define CHECK_NEAR(a, b, tolerance) \
+    ::strata::test::check_near((a), (b), (tolerance), #a " near " #b, __FILE__, __LINE__)
 #define CHECK_THROWS(expression, text) \
     ::strata::test::check_throws([&] { (void)(expression); }, (text), __FILE__, __LINE__)

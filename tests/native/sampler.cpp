@@ -18,19 +18,23 @@ static std::vector<float> random_logits(int n, unsigned seed, float scale = 4) {
 }
 
 /// The definition, in double and without shortcuts.
-static int reference_pick(const Sampling& s, std::vector<float> logits, const std::vector<int32_t>& recent, int position) {
+static int reference_pick(const Sampling& s, std::vector<float> logits, const std::vector<int32_t>& recent,
+                          int position) {
     std::vector<int32_t> unique = recent;
     std::sort(unique.begin(), unique.end());
     unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
     if (s.repeat_penalty != 1)
-        for (int32_t t : unique) logits[t] = logits[t] > 0 ? logits[t] / s.repeat_penalty : logits[t] * s.repeat_penalty;
+        for (int32_t t : unique)
+            logits[t] = logits[t] > 0 ? logits[t] / s.repeat_penalty : logits[t] * s.repeat_penalty;
     std::vector<int32_t> order(logits.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
     if (s.temperature == 0) return order[0];
     if (s.top_k > 0) order.resize(std::min<size_t>(order.size(), s.top_k));
     double total = 0, mass = 0;
-    const auto weight = [&](int i) { return std::exp((double(logits[i]) - logits[order[0]]) / s.temperature); };
+    const auto weight = [&](int i) {
+        return std::exp((double(logits[i]) - logits[order[0]]) / s.temperature);
+    };
     for (int i : order) total += weight(i);
     std::vector<int32_t> kept;
     for (int i : order) {
@@ -42,7 +46,8 @@ static int reference_pick(const Sampling& s, std::vector<float> logits, const st
     int best = -1;
     double best_score = 0;
     for (int i : kept) {
-        const double score = double(logits[i]) / s.temperature - std::log(-std::log(noise(s.seed, position, i)));
+        const double score =
+            double(logits[i]) / s.temperature - std::log(-std::log(noise(s.seed, position, i)));
         if (best < 0 || score > best_score) best = i, best_score = score;
     }
     return best;
@@ -52,9 +57,10 @@ TEST(sampler_equals_its_definition) {
     for (int n : {1, 2, 17, 500}) {
         Sampler sampler(cpu::kernels(), n);
         for (unsigned seed = 0; seed < 60; ++seed)
-            for (const Sampling& s : {Sampling{}, Sampling{0.8f, 0, 1, 0, 1, seed}, Sampling{0.7f, 0, 0.95f, 0, 1, seed},
-                                      Sampling{1.3f, 40, 0.9f, 0.02f, 1.1f, seed}, Sampling{0.5f, 3, 1, 0, 1.3f, seed},
-                                      Sampling{5.0f, 0, 0.5f, 0, 1, seed}, Sampling{0.01f, 0, 0.99f, 0.5f, 1, seed}}) {
+            for (const Sampling& s :
+                 {Sampling{}, Sampling{0.8f, 0, 1, 0, 1, seed}, Sampling{0.7f, 0, 0.95f, 0, 1, seed},
+                  Sampling{1.3f, 40, 0.9f, 0.02f, 1.1f, seed}, Sampling{0.5f, 3, 1, 0, 1.3f, seed},
+                  Sampling{5.0f, 0, 0.5f, 0, 1, seed}, Sampling{0.01f, 0, 0.99f, 0.5f, 1, seed}}) {
                 const auto logits = random_logits(n, seed);
                 std::vector<int32_t> recent{0, n - 1, 0, n / 2};
                 auto copy = logits;

@@ -1,17 +1,19 @@
+#include "decode/schedule.h"
+
 #include <deque>
 #include <map>
 #include <random>
 
 #include "check.h"
-#include "decode/schedule.h"
 
 using namespace strata;
 
-/// Replays actions and facts against the rules of split-decoding, section 5, and stops at the first broken one with the
-/// whole grid printed. It keeps its own books: nothing of Schedule's.
+/// Replays actions and facts against the rules of split-decoding, section 5, and stops at the first broken
+/// one with the whole grid printed. It keeps its own books: nothing of Schedule's.
 class Validator {
   public:
-    Validator(int n_stages, int n_slots) : n_stages_(n_stages), queued_(n_stages, std::vector<std::string>()) {
+    Validator(int n_stages, int n_slots)
+        : n_stages_(n_stages), queued_(n_stages, std::vector<std::string>()) {
         (void)n_slots;
     }
     void apply(const Action& action, const Window& window, HandOffMode mode) {
@@ -21,14 +23,17 @@ class Validator {
             ++here.first;
             return;
         }
-        if (here.first || here.second) fail(action, "inputs staged into a slot on which a program is still queued");
+        if (here.first || here.second)
+            fail(action, "inputs staged into a slot on which a program is still queued");
         if (action.stage + 1 < n_stages_ && outstanding_[{action.stage + 1, action.slot}].second)
             fail(action, "a hand-off written while a reader of it is outstanding");
-        if (action.stage > 0 && !started_[{action.stage - 1, window.id}]) fail(action, "launched before the stage ahead");
+        if (action.stage > 0 && !started_[{action.stage - 1, window.id}])
+            fail(action, "launched before the stage ahead");
         if (action.stage > 0 && !finished_[{action.stage - 1, window.id}]) {
             if (mode == HandOffMode::serial) fail(action, "serial, but its input is not there");
             if (window.kind == WindowKind::chunk) fail(action, "a chunk launched ahead");
-            if (action.stage > 1 && !finished_[{action.stage - 2, window.id}]) fail(action, "more than one stage ahead");
+            if (action.stage > 1 && !finished_[{action.stage - 2, window.id}])
+                fail(action, "more than one stage ahead");
         }
         if (started_[{action.stage, window.id}]) fail(action, "launched twice");
         started_[{action.stage, window.id}] = true;
@@ -90,7 +95,8 @@ static int drive(int n_stages, HandOffMode mode, WindowKind kind, int n_windows,
             ahead += action->ahead;
             queues[action->stage].push_back({Done::Kind::run, action->stage, action->window, action->slot});
         }
-        // One stage with work reports its oldest program; a reader launched ahead can't finish before its writer.
+        // One stage with work reports its oldest program; a reader launched ahead can't finish before its
+        // writer.
         std::vector<int> able;
         for (int s = 0; s < n_stages; ++s) {
             if (queues[s].empty()) continue;

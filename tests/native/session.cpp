@@ -13,7 +13,9 @@ namespace {
 
 const std::string DATA = STRATA_TEST_DATA;
 
-std::shared_ptr<const GgufFile> micro(const char* name) { return GgufFile::open(DATA + "/oracles/" + name + ".gguf"); }
+std::shared_ptr<const GgufFile> micro(const char* name) {
+    return GgufFile::open(DATA + "/oracles/" + name + ".gguf");
+}
 
 struct Arm {
     int stages = 1;
@@ -28,8 +30,11 @@ struct Arm {
 
 EngineOptions options_of(const GgufFile& file, const Arm& arm) {
     EngineOptions o;
-    const int n_layers = static_cast<int>(file.integer(std::string(file.text("general.architecture")) + ".block_count", 1, 999)) -
-                         static_cast<int>(file.integer_or(std::string(file.text("general.architecture")) + ".nextn_predict_layers", 0, 0, 9));
+    const int n_layers =
+        static_cast<int>(
+            file.integer(std::string(file.text("general.architecture")) + ".block_count", 1, 999)) -
+        static_cast<int>(file.integer_or(
+            std::string(file.text("general.architecture")) + ".nextn_predict_layers", 0, 0, 9));
     for (int s = 1; s < arm.stages; ++s) o.split.push_back(n_layers * s / arm.stages);
     o.devices.assign(arm.stages, CpuSpec{arm.threads, {}});
     o.context = 256;
@@ -99,7 +104,13 @@ TEST(session_text_and_state_never_depend_on_how) {
             for (int stages : {1, 2, 3, 4})
                 for (bool overlap : {false, true})
                     for (DraftSource draft : {DraftSource::none, DraftSource::mtp, DraftSource::lookup}) {
-                        Arm arm{stages, stages % 2 + 1, 16, KvType::F16, overlap, draft, 1 + (stages + overlap) % 7,
+                        Arm arm{stages,
+                                stages % 2 + 1,
+                                16,
+                                KvType::F16,
+                                overlap,
+                                draft,
+                                1 + (stages + overlap) % 7,
                                 stages == 3 ? 0 : 64};
                         check_same(plain, run_arm(file, arm, request), arm);
                     }
@@ -117,7 +128,8 @@ TEST(session_text_and_state_never_depend_on_how) {
 
 TEST(session_drafts_are_accepted_where_the_layer_agrees) {
     const auto file = micro("micro-qwen35-friendly");
-    const Outcome outcome = run_arm(file, {2, 1, 64, KvType::F16, true, DraftSource::mtp, 4, 64}, {prompt(9), 60, {}, {}, {}});
+    const Outcome outcome =
+        run_arm(file, {2, 1, 64, KvType::F16, true, DraftSource::mtp, 4, 64}, {prompt(9), 60, {}, {}, {}});
     CHECK(outcome.stats.accepted > 10);
     CHECK(outcome.stats.accepted < outcome.stats.drafted);
     CHECK_EQ(outcome.stats.windows_overlapped, outcome.stats.windows);
@@ -147,7 +159,8 @@ TEST(session_ends_alike_in_every_arm) {
     const auto file = micro("micro-qwen35-friendly");
     const Outcome plain = run_arm(file, {}, {prompt(12), 40, {}, {}, {}});
     Arm arm{2, 1, 64, KvType::F16, true, DraftSource::mtp, 7, 64};
-    // Each token of the text in turn as the end token: the text ends with its first occurrence, state and all.
+    // Each token of the text in turn as the end token: the text ends with its first occurrence, state and
+    // all.
     for (int i = 0; i < 40; i += 3) {
         const Request request{prompt(12), 40, {}, {plain.tokens[12 + i]}, {}};
         const Outcome ended = run_arm(file, {}, request);
@@ -182,10 +195,18 @@ TEST(session_switches_flipped_at_random_change_nothing) {
         while (session->finish() == Finish::running) {
             Switches& s = engine.switches();
             switch (random() % 4) {
-                case 0: s.overlap = !s.overlap; break;
-                case 1: s.draft = static_cast<DraftSource>(random() % 3); break;
-                case 2: s.draft_max = random() % 8; break;
-                case 3: s.draft_min_p = (random() % 3) * 0.3f; break;
+                case 0:
+                    s.overlap = !s.overlap;
+                    break;
+                case 1:
+                    s.draft = static_cast<DraftSource>(random() % 3);
+                    break;
+                case 2:
+                    s.draft_max = random() % 8;
+                    break;
+                case 3:
+                    s.draft_min_p = (random() % 3) * 0.3f;
+                    break;
             }
             ++flips;
             std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));

@@ -88,8 +88,8 @@ struct Kernels {
     /// One row of n_in activations into `format`. n_in is a multiple of the format's block, or padded with
     /// zeros.
     void (*quantize)(ActFormat format, const float* x, int n_in, void* out);
-    /// out = x less what quantize(format, x) stands for, for a format in int8; out holds n_in rounded up to 256. Quantised
-    /// in its turn it is the second term of x, which then has about 15 bits.
+    /// out = x less what quantize(format, x) stands for, for a format in int8; out holds n_in rounded up to
+    /// 256. Quantised in its turn it is the second term of x, which then has about 15 bits.
     void (*remainder)(ActFormat format, const float* x, int n_in, float* out);
     /// y[r, o] = sum_i w[o, i] x[r, i] for o in [out_begin, out_end), r in [0, rows): each weight is read
     /// once for up to 8 rows. x: rows of act_format(w.type), x_stride bytes apart; y[r * y_stride + o]

@@ -59,7 +59,8 @@ void quantize_256(const float* x, int n_in, uint8_t* out) {
     }
 }
 
-/// To the nearest whole number, as round_to_int8 rounds: adding and taking off 1.5 * 2^23 leaves no bits behind the point.
+/// To the nearest whole number, as round_to_int8 rounds: adding and taking off 1.5 * 2^23 leaves no bits
+/// behind the point.
 inline V16 nearest(V16 x) {
     const V16 large = fill16(12582912.0f);
     return (x + large) - large;

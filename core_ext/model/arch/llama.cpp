@@ -6,14 +6,15 @@
 namespace strata {
 namespace {
 
-/// llama: pre-norm transformer, grouped-query attention with rotary pairs (2i, 2i+1), SwiGLU. Optional biases and
-/// rope_freqs (gguf-models: section 2). Experts are refused until their issue.
+/// llama: pre-norm transformer, grouped-query attention with rotary pairs (2i, 2i+1), SwiGLU. Optional biases
+/// and rope_freqs (gguf-models: section 2). Experts are refused until their issue.
 class Llama final : public Architecture {
   public:
     explicit Llama(std::shared_ptr<const GgufFile> file) : Architecture(std::move(file)) {
         load_common("llama");
         if (file_->integer_or("llama.expert_count", 0, 0, 1 << 16) > 0)
-            throw Error("[model] " + file_->name() + ": llama with experts is not supported yet; dense layers are");
+            throw Error("[model] " + file_->name() +
+                        ": llama with experts is not supported yet; dense layers are");
         const int n_q = dims_.n_heads * dims_.head_dim, n_kv = dims_.n_kv_heads * dims_.head_dim;
         for (int i = 0; i < dims_.n_layers; ++i) {
             const std::string blk = "blk." + std::to_string(i) + ".";
@@ -34,7 +35,8 @@ class Llama final : public Architecture {
         }
         const auto factors = file_->vector("rope_freqs.weight", dims_.n_rot / 2, true);
         for (size_t i = 0; i < factors.size(); ++i) {
-            if (!(factors[i] > 0)) throw Error("[model] " + file_->name() + ": rope_freqs.weight should hold values above 0");
+            if (!(factors[i] > 0))
+                throw Error("[model] " + file_->name() + ": rope_freqs.weight should hold values above 0");
             inv_freq_[i] /= factors[i];
         }
     }
@@ -43,17 +45,20 @@ class Llama final : public Architecture {
 
     int64_t scratch_floats(int rows) const override {
         const int64_t heads = int64_t{1} * (2 * dims_.n_heads + 2 * dims_.n_kv_heads) * dims_.head_dim;
-        return rows * (2 * Workspace::round(dims_.n_embd) + std::max(heads, int64_t{2} * dims_.n_ff)) + 8 * 16;
+        return rows * (2 * Workspace::round(dims_.n_embd) + std::max(heads, int64_t{2} * dims_.n_ff)) +
+               8 * 16;
     }
 
     uint64_t layer_bytes(int layer) const override {
         const Layer& l = layers_[layer];
         uint64_t bytes = 0;
-        for (const Weight* w : {&l.q, &l.k, &l.v, &l.output, &l.gate, &l.up, &l.down}) bytes += w->row_bytes * w->n_out;
+        for (const Weight* w : {&l.q, &l.k, &l.v, &l.output, &l.gate, &l.up, &l.down})
+            bytes += w->row_bytes * w->n_out;
         return bytes;
     }
 
-    void layer(int layer, LayerState& state, const Batch& batch, float* x, Workspace scratch, Ops& ops) const override {
+    void layer(int layer, LayerState& state, const Batch& batch, float* x, Workspace scratch,
+               Ops& ops) const override {
         const Layer& l = layers_[layer];
         const int rows = batch.rows;
         const int64_t n = int64_t{rows} * dims_.n_embd;
@@ -86,9 +91,10 @@ class Llama final : public Architecture {
         for (int r = 0; r < rows; ++r) ops.add(x + int64_t(r) * bias.size(), bias.data(), bias.size());
     }
 
-    void attention(const Layer& l, LayerState& state, const Batch& batch, const float* y, float* out, Workspace scratch,
-                   Ops& ops) const {
-        const int rows = batch.rows, n_q = dims_.n_heads * dims_.head_dim, n_kv = dims_.n_kv_heads * dims_.head_dim;
+    void attention(const Layer& l, LayerState& state, const Batch& batch, const float* y, float* out,
+                   Workspace scratch, Ops& ops) const {
+        const int rows = batch.rows, n_q = dims_.n_heads * dims_.head_dim,
+                  n_kv = dims_.n_kv_heads * dims_.head_dim;
         float* q = scratch.take(int64_t{rows} * n_q);
         float* k = scratch.take(int64_t{rows} * n_kv);
         float* v = scratch.take(int64_t{rows} * n_kv);

@@ -7,8 +7,8 @@
 namespace strata {
 namespace {
 
-/// qwen35: Gated DeltaNet layers with a gated attention layer every `full_attention_interval`, SwiGLU, and a NextN draft
-/// block (gguf-models: sections 4 and 5).
+/// qwen35: Gated DeltaNet layers with a gated attention layer every `full_attention_interval`, SwiGLU, and a
+/// NextN draft block (gguf-models: sections 4 and 5).
 class Qwen35 final : public Architecture {
   public:
     explicit Qwen35(std::shared_ptr<const GgufFile> file) : Architecture(std::move(file)) {
@@ -24,16 +24,20 @@ class Qwen35 final : public Architecture {
 
     int64_t scratch_floats(int rows) const override {
         const DeltaShape& d = dims_.delta;
-        const int64_t q = int64_t{1} * dims_.n_heads * dims_.head_dim, kv = int64_t{1} * dims_.n_kv_heads * dims_.head_dim;
+        const int64_t q = int64_t{1} * dims_.n_heads * dims_.head_dim,
+                      kv = int64_t{1} * dims_.n_kv_heads * dims_.head_dim;
         const int64_t inner = int64_t{1} * d.n_v_heads * d.v_dim;
-        const int64_t attention = 3 * q + 2 * kv, delta = 2 * inner + 2 * d.n_v_heads, ffn = 2 * int64_t{dims_.n_ff};
-        // two rows of n_embd for the mixer; the draft block holds three more (embedding | hidden, and its own residual)
+        const int64_t attention = 3 * q + 2 * kv, delta = 2 * inner + 2 * d.n_v_heads,
+                      ffn = 2 * int64_t{dims_.n_ff};
+        // two rows of n_embd for the mixer; the draft block holds three more (embedding | hidden, and its own
+        // residual)
         return rows * (5 * Workspace::round(dims_.n_embd) + std::max({attention, delta, ffn})) + 16 * 16;
     }
 
     uint64_t layer_bytes(int layer) const override { return block_bytes(blocks_[layer]); }
 
-    void layer(int layer, LayerState& state, const Batch& batch, float* x, Workspace scratch, Ops& ops) const override {
+    void layer(int layer, LayerState& state, const Batch& batch, float* x, Workspace scratch,
+               Ops& ops) const override {
         block(blocks_[layer], kinds_[layer], state, batch, batch.position, x, scratch, ops);
     }
 
@@ -43,8 +47,8 @@ class Qwen35 final : public Architecture {
     }
     const Weight& draft_head() const override { return draft_->head; }
 
-    void draft(const float* hidden, const int32_t* tokens, LayerState& state, const Batch& batch, int cell, float* out,
-               Workspace scratch, Ops& ops) const override {
+    void draft(const float* hidden, const int32_t* tokens, LayerState& state, const Batch& batch, int cell,
+               float* out, Workspace scratch, Ops& ops) const override {
         const int rows = batch.rows, n = dims_.n_embd;
         // y = eh_proj [norm(embedding of token p+1) ; norm(h_p)]
         float* pair = scratch.take(int64_t{rows} * 2 * n);
@@ -77,8 +81,8 @@ class Qwen35 final : public Architecture {
     static uint64_t bytes(const Weight& w) { return w ? w.row_bytes * w.n_out : 0; }
     static uint64_t block_bytes(const Block& b) {
         uint64_t total = 0;
-        for (const Weight* w : {&b.gate, &b.up, &b.down, &b.q, &b.k, &b.v, &b.output, &b.qkv, &b.z, &b.beta, &b.alpha,
-                                &b.ssm_out})
+        for (const Weight* w : {&b.gate, &b.up, &b.down, &b.q, &b.k, &b.v, &b.output, &b.qkv, &b.z, &b.beta,
+                                &b.alpha, &b.ssm_out})
             total += bytes(*w);
         return total;
     }
@@ -95,17 +99,21 @@ class Qwen35 final : public Architecture {
         d.interleaved = true;
         const int inner = count("inner_size", 1 << 22);
         if (inner != d.v_dim * d.n_v_heads)
-            throw Error("[model] " + file_->name() + ": qwen35.ssm.inner_size should be state_size * time_step_rank = " +
+            throw Error("[model] " + file_->name() +
+                        ": qwen35.ssm.inner_size should be state_size * time_step_rank = " +
                         std::to_string(d.v_dim * d.n_v_heads) + ", got " + std::to_string(inner));
         if (d.n_v_heads % d.n_k_heads)
-            throw Error("[model] " + file_->name() + ": qwen35.ssm.time_step_rank " + std::to_string(d.n_v_heads) +
-                        " should be a multiple of group_count " + std::to_string(d.n_k_heads));
-        if (d.taps < 2) throw Error("[model] " + file_->name() + ": qwen35.ssm.conv_kernel should be at least 2");
+            throw Error("[model] " + file_->name() + ": qwen35.ssm.time_step_rank " +
+                        std::to_string(d.n_v_heads) + " should be a multiple of group_count " +
+                        std::to_string(d.n_k_heads));
+        if (d.taps < 2)
+            throw Error("[model] " + file_->name() + ": qwen35.ssm.conv_kernel should be at least 2");
     }
 
     void load_kinds() {
         const auto flags = file_->integers("qwen35.attention.recurrent_layers", 4096);
-        const int interval = static_cast<int>(file_->integer_or("qwen35.full_attention_interval", 4, 1, 4096));
+        const int interval =
+            static_cast<int>(file_->integer_or("qwen35.full_attention_interval", 4, 1, 4096));
         if (!flags.empty() && flags.size() < static_cast<size_t>(dims_.n_layers))
             throw Error("[model] " + file_->name() + ": qwen35.attention.recurrent_layers should have " +
                         std::to_string(dims_.n_layers) + " entries, got " + std::to_string(flags.size()));
@@ -117,7 +125,8 @@ class Qwen35 final : public Architecture {
 
     Block load_block(int index, LayerKind kind) const {
         const std::string blk = "blk." + std::to_string(index) + ".";
-        const int n = dims_.n_embd, n_q = dims_.n_heads * dims_.head_dim, n_kv = dims_.n_kv_heads * dims_.head_dim;
+        const int n = dims_.n_embd, n_q = dims_.n_heads * dims_.head_dim,
+                  n_kv = dims_.n_kv_heads * dims_.head_dim;
         Block b;
         b.attn_norm = file_->vector(blk + "attn_norm.weight", n);
         b.post_norm = file_->vector(blk + "post_attention_norm.weight", n);
@@ -147,7 +156,8 @@ class Qwen35 final : public Architecture {
         const auto taps_last = file_->matrix(blk + "ssm_conv1d.weight", d.taps, d.channels());
         b.conv.resize(taps_last.size());
         for (int c = 0; c < d.channels(); ++c)
-            for (int j = 0; j < d.taps; ++j) b.conv[int64_t{j} * d.channels() + c] = taps_last[int64_t{c} * d.taps + j];
+            for (int j = 0; j < d.taps; ++j)
+                b.conv[int64_t{j} * d.channels() + c] = taps_last[int64_t{c} * d.taps + j];
         return b;
     }
 
@@ -170,8 +180,8 @@ class Qwen35 final : public Architecture {
     }
 
     /// h = x + mixer(norm(x)); out = h + ffn(norm(h)); in place.
-    void block(const Block& b, LayerKind kind, LayerState& state, const Batch& batch, int cell, float* x, Workspace scratch,
-               Ops& ops) const {
+    void block(const Block& b, LayerKind kind, LayerState& state, const Batch& batch, int cell, float* x,
+               Workspace scratch, Ops& ops) const {
         const int rows = batch.rows;
         const int64_t n = int64_t{rows} * dims_.n_embd;
         float* y = scratch.take(n);
@@ -193,9 +203,10 @@ class Qwen35 final : public Architecture {
     }
 
     /// Each head's rows of attn_q are its query, then its output gate.
-    void attention(const Block& b, LayerState& state, const Batch& batch, int cell, const float* y, float* out,
-                   Workspace scratch, Ops& ops) const {
-        const int rows = batch.rows, n_q = dims_.n_heads * dims_.head_dim, n_kv = dims_.n_kv_heads * dims_.head_dim;
+    void attention(const Block& b, LayerState& state, const Batch& batch, int cell, const float* y,
+                   float* out, Workspace scratch, Ops& ops) const {
+        const int rows = batch.rows, n_q = dims_.n_heads * dims_.head_dim,
+                  n_kv = dims_.n_kv_heads * dims_.head_dim;
         float* q = scratch.take(int64_t{rows} * 2 * n_q);
         float* k = scratch.take(int64_t{rows} * n_kv);
         float* v = scratch.take(int64_t{rows} * n_kv);
@@ -224,8 +235,8 @@ class Qwen35 final : public Architecture {
         ops.project({{&b.output, out, dims_.n_embd, true}}, heads, rows);
     }
 
-    void delta(const Block& b, LayerState& state, const Batch& batch, const float* y, float* out, Workspace scratch,
-               Ops& ops) const {
+    void delta(const Block& b, LayerState& state, const Batch& batch, const float* y, float* out,
+               Workspace scratch, Ops& ops) const {
         const DeltaShape& d = dims_.delta;
         const int rows = batch.rows, inner = d.n_v_heads * d.v_dim;
         float* z = scratch.take(int64_t{rows} * inner);
