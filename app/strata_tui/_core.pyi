@@ -56,7 +56,7 @@ class StageInfo:
     numerics: str
 
 class Switches:
-    """Asked-for values, live; each takes effect at the next verdict. Setting an impossible value raises Error."""
+    """Asked-for values, live; each takes effect at the next verdict. An impossible value raises Error."""
 
     overlap: bool
     pipeline_windows: int
@@ -68,7 +68,7 @@ class Switches:
     rate: float  # tokens per second; 0 = no cap
     paused: bool
     def step(self) -> None: ...  # while paused: let one window through
-    def notices(self) -> list[str]: ...  # one line for each switch that was asked for and can't apply; drained
+    def notices(self) -> list[str]: ...  # drained; a line for each switch asked for that can't apply
 
 class Sampling:
     """temperature 0 = greedy; top_k 0, top_p 1, min_p 0, repeat_penalty 1 = off."""
@@ -107,8 +107,9 @@ class Engine:
     dropped_events: int
     tracing: bool  # may be flipped at any time
     def eval(self, tokens: list[int]) -> dict[str, npt.NDArray[np.float32]]:
-        """{"logits": [n, vocab], "hidden": [n, embd], "nextn_logits": [n-1, vocab] (only with a draft layer)}."""
-    def inject_error(self, stage: int, window: int) -> None: ...  # tests: that stage's program of that window (0: next) fails
+        """{"logits": [n, vocab], "hidden": [n, embd]}; with a draft layer "nextn_logits": [n-1, vocab]."""
+    def inject_error(self, stage: int, window: int) -> None:
+        """For tests: that stage's program of that window (0: of the next) fails."""
     def close(self) -> None: ...  # idempotent; cancels, joins every thread
 
 class Session:
@@ -120,9 +121,9 @@ class Session:
         end_tokens: list[int],
         replay: list[int] = ...,
     ) -> None:
-        """Begin a request on the control thread; `tokens` is the whole prompt, the part already read is not read again.
-        max_tokens 0 = up to the context. end_tokens empty = never stop by token (--ignore-eos). replay: the text that
-        drafts are taken from by `replay:Q`."""
+        """Begin a request on the control thread. `tokens` is the whole prompt; the part already read is not
+        read again. max_tokens 0 = up to the context. end_tokens empty = never stop by token (--ignore-eos).
+        replay: the text that drafts are taken from by `replay:Q`."""
     def read(self) -> list[int]: ...  # tokens emitted since the last call; never blocks
     def wait(self, timeout_s: float) -> bool: ...  # until tokens or the end are there; releases the GIL
     def cancel(self) -> None: ...  # at the next verdict; finish "cancel"
@@ -132,15 +133,15 @@ class Session:
     position: int  # rows consumed
     tokens: list[int]  # prompt and text so far, the last emitted token included
     def stats(self) -> dict[str, Any]:
-        """Counters of this request: prompt_tokens, cached_tokens, generated, windows, windows_overlapped, prompt_windows,
-        drafted, accepted, accepted_per_position [list: windows whose first k drafts were accepted, k = 1..],
-        drafted_per_position [list: windows that had a k-th draft], prefill_rows, prefill_ns, first_token_ns (since start),
-        begin_ns, end_ns, decode_ns (first token to last), window_ns (sum over decode windows), throttled_ns,
-        drafting_stopped (bool: a head that accepted nothing)."""
+        """Counters of this request: prompt_tokens, cached_tokens, generated, windows, windows_overlapped,
+        prompt_windows, drafted, accepted, accepted_per_position [list: windows whose first k drafts were
+        accepted, k = 1..], drafted_per_position [list: windows that had a k-th draft], prefill_rows,
+        prefill_ns, first_token_ns (since start), begin_ns, end_ns, decode_ns (first token to last), window_ns
+        (sum over decode windows), throttled_ns, drafting_stopped (bool: a head that accepted nothing)."""
     def fingerprint(self) -> dict[str, Any]: ...  # state up to the length, per layer (check)
 
 def event_dtype() -> np.dtype[np.void]:
-    """start_ns u8, dur_ns u8, window u4, kind u1, stage u1, rows u2, a i4, b i4: 32 bytes (core_ext/trace/event.h)."""
+    """start_ns u8, dur_ns u8, window u4, kind u1, stage u1, rows u2, a i4, b i4: 32 bytes (trace/event.h)."""
 
 EVENT_KINDS: dict[str, int]  # "run": 1, "wait_ready": 2, ..
 DRAFT_LANE: int
@@ -151,4 +152,4 @@ SWITCHES: list[str]
 
 def steady_ns() -> int: ...  # the events' clock
 def cpu_info() -> dict[str, Any]:
-    """{"cores": [ids this process may use], "numa": {node: [cores]}, "model": str, "isas": [..], "best": str}."""
+    """{"cores": [ids that are usable], "numa": {node: [cores]}, "model": str, "isas": [..], "best": str}."""

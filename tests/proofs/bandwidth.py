@@ -1,4 +1,4 @@
-"""Plain decoding against the machine's read bandwidth; a window of 4 rows against one: bandwidth.py [MODEL]"""
+"""Plain decoding against the read bandwidth; a window of 4 rows against one of one: bandwidth.py [MODEL]"""
 
 import statistics
 import sys
@@ -20,14 +20,14 @@ def main(model: str | None) -> None:
             replay = list(session.generate(prompt, max_tokens=96, ignore_eos=True))
             for _ in range(3):
                 for rows in ms:
-                    engine.switches.draft, engine.switches.draft_max = ("none", 4) if rows == 1 else ("lookup", 4)
+                    engine.switches.draft = "none"
                     session = engine.session()
                     if rows == 4:
                         engine.switches.draft, engine.switches.draft_max = "replay:1.0", 3
                         session.start(prompt, 97, replay=replay)
                         while session.running:
                             session.wait(1)
-                            session.read()  # what is unread would end every wait at once: a busy loop beside the engine
+                            session.read()  # what is unread would end every wait at once
                     else:
                         list(session.generate(prompt, max_tokens=96, ignore_eos=True))
                     events = engine.events()
@@ -37,7 +37,8 @@ def main(model: str | None) -> None:
             rate = stage.weight_bytes / one / 1e6
             print(
                 f"{engine.model.file_name}, {threads} threads: {one:.2f} ms a row = {1000 / one:.0f} tok/s, "
-                f"{rate:.1f} GB/s of weights = {rate / read:.0%} of {read:.1f} GB/s read; 4 rows {four / one:.2f} x one"
+                f"{rate:.1f} GB/s of weights = {rate / read:.0%} of {read:.1f} GB/s read; "
+                f"4 rows {four / one:.2f} x one"
             )
 
 

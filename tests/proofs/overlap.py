@@ -1,7 +1,7 @@
-"""Serial against overlapped hand-off, interleaved in one process, two CPU stages pinned to two cores: overlap.py [MODEL]
+"""Serial against overlapped hand-off, two CPU stages pinned to two cores, in one process: overlap.py [MODEL]
 
-Arms off, on, off in every round: ms per window with its spread, the text compared; what of the difference is sync and
-launch, from the events; prefill with the overlap off and on.
+Arms off, on, off in every round: ms per window with its spread, the text compared; what of the difference is
+sync and launch, from the events; prefill with the overlap off and on.
 """
 
 import statistics
@@ -9,11 +9,15 @@ import sys
 from typing import Any
 
 import numpy as np
+
 from strata_tui import Engine
 from strata_tui.events import Kind
 
-PROMPT = "It was a cold, bright evening in November, and the train from London was an hour late. In the corner"
+PROMPT = (
+    "It was a cold, bright evening in November, and the train from London was an hour late. In the corner"
+)
 ROUNDS, TOKENS = 7, 256
+HOST = (Kind.sync, Kind.launch, Kind.stage_inputs, Kind.verdict)
 
 
 def run(engine: Engine, overlap: bool, prompt: list[int], n: int) -> dict[str, Any]:
@@ -24,7 +28,7 @@ def run(engine: Engine, overlap: bool, prompt: list[int], n: int) -> dict[str, A
     events, stats = engine.events(), session.stats()
     per_window = {
         kind.name: float(events["dur_ns"][events["kind"] == kind].sum()) / 1e3 / max(1, stats["windows"])
-        for kind in (Kind.sync, Kind.launch, Kind.stage_inputs, Kind.verdict)
+        for kind in HOST
     }
     return {
         "tokens": tokens,
@@ -36,10 +40,9 @@ def run(engine: Engine, overlap: bool, prompt: list[int], n: int) -> dict[str, A
 
 def show(name: str, runs: list[dict[str, Any]]) -> None:
     ms = [run["ms"] for run in runs]
-    parts = ", ".join(
-        f"{key} {statistics.median(run[key] for run in runs):.0f} us" for key in ("sync", "launch", "stage_inputs", "verdict")
-    )
-    print(f"  {name:<8} {statistics.median(ms):7.3f} ms per window ({min(ms):.3f} - {max(ms):.3f}); host: {parts}")
+    spread = f"{statistics.median(ms):7.3f} ms per window ({min(ms):.3f} - {max(ms):.3f})"
+    host = {kind.name: statistics.median(run[kind.name] for run in runs) for kind in HOST}
+    print(f"  {name:<8} {spread}; host: {', '.join(f'{key} {us:.0f} us' for key, us in host.items())}")
 
 
 def main(model: str | None) -> None:

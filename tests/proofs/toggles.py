@@ -8,21 +8,23 @@ import sys
 import time
 
 import numpy as np
+
 from strata_tui import Engine, Sampling
 from strata_tui.events import Kind, SwitchId, WindowFate
 
 FLIPS = 200
-SAMPLING = Sampling(temperature=0.7, top_p=0.95, seed=7)
+SAMPLING, TOKENS = Sampling(temperature=0.7, top_p=0.95, seed=7), 1500
 PROMPT = "Once upon a time there was a poor miller who had three daughters, and the youngest of them"
 
 
 def main() -> int:
     rng = random.Random(1)
     with Engine.open() as engine:
-        untouched = list(engine.session().generate(PROMPT, sampling=SAMPLING, max_tokens=1500, ignore_eos=True))
+        text = engine.session().generate(PROMPT, TOKENS, SAMPLING, ignore_eos=True)
+        untouched = list(text)
         engine.events()
         session, events = engine.session(), []
-        session.start(engine.tokens_of(PROMPT), max_tokens=1500, sampling=SAMPLING)
+        session.start(engine.tokens_of(PROMPT), TOKENS, SAMPLING)
         flips = 0
         while session.running:
             if flips < FLIPS:

@@ -1,13 +1,14 @@
-"""Compare a model file with its oracle (float32 on the dequantised weights): vectors.py MODEL.gguf VECTORS.json
+"""A model file against its oracle, float32 on the dequantised weights: vectors.py MODEL.gguf VECTORS.json
 
-Prints the share of positions whose argmax agrees, for the trunk and the draft layer; chains of drafts, top-5 logits and
-greedy tokens.
+Prints the share of positions whose argmax agrees, for the trunk and the draft layer; chains of drafts, top-5
+logits and greedy tokens.
 """
 
 import json
 import sys
 
 import numpy as np
+
 from strata_tui import Engine
 
 
@@ -34,7 +35,7 @@ def main(model: str, vectors: str) -> None:
             chain += first_chain(engine, ids, prompt["mtp_draft4_after_first_greedy"])
             engine.switches.draft = "none"
     print(f"{engine.model.file_name}: trunk argmax {trunk} / {total}, draft layer's argmax {draft} / {total}")
-    print(f"  chains of 4: {chain} / {4 * len(prompts)} drafts equal; top-5 logits off by {worst_logit:.3f} at most")
+    print(f"  chains of 4: {chain} / {4 * len(prompts)} drafts equal; top-5 logits off by {worst_logit:.3f}")
     print(f"  greedy tokens equal before the first that differs: {greedy} / {64 * len(prompts)}")
 
 
