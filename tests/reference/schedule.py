@@ -1,0 +1,88 @@
+"""What a schedule is made of: a rig's times, switches, verdicts, and the windows that come of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rig:
+    """How long things take, in ms. `run` is per stage, front to back; any number of stages."""
+
+    run: Sequence[float]
+    handoff: float = 0.0  # a window's end on a stage -> its start on the next one
+    verdict: float = 0.0  # the last stage's end -> the verdict
+    draft: float = 0.0  # one output of the draft chain
+    catch_up: float | None = None  # the chain's pass over the verified rows; None: as long as one output
+    commit: float = 0.0
+    undo: float = 0.0  # restoring the state and committing anew
+    launch: float = 0.0  # a launch by the host, after its last condition came true
+    cut: float | None = None  # a rolled-back program ends so long after its verdict; None: runs to its end
+
+
+@dataclass(frozen=True)
+class Switches:
+    windows: int = 0  # in flight: 0 = serial
+    rows: int = 4
+    first_rows: int | None = None  # of the text's first window; None: `rows`
+    allocated: int | None = None  # slots of the ring; None: `windows`
+    overlap: bool = False
+    chain_ahead: bool = False
+    await_step: bool = True  # a chain is cut behind the step that runs; False: at once
+    theta: float = 0.0
+    spec_depth: int = 32
+    force_miss: int = 0
+    tokens: int | None = None  # wanted; None: the text ends with the verdicts
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of a verified window: drafts accepted, and whether the guess behind it comes true."""
+
+    accepted: int
+    guess_right: bool
+    estimate: float = 1.0  # of the guess behind it
+
+
+@dataclass(eq=False)
+class Window:
+    id: int
+    slot: int
+    rows: int
+    built_ms: float
+    estimate: float = 1.0
+    forced_to_miss: bool = False
+    fate: str = "guess"  # fresh, kept after fresh, kept after kept | gated, late, rolled back, ended
+    depth: int = 0  # windows ahead of it when it was launched
+    start_ms: list[float] = field(default_factory=list)  # per stage that it was launched on
+    end_ms: list[float] = field(default_factory=list)
+    floor_ms: list[float] = field(default_factory=list)  # when that stage's queue came to it
+    committed: set[int] = field(default_factory=set)  # front stages, speculatively
+    verdict_ms: float = math.nan
+    accepted: int = 0
+
+    @property
+    def verified(self) -> bool:
+        return not math.isnan(self.verdict_ms)
+
+    @property
+    def kept(self) -> bool:
+        return self.fate.startswith("kept")
+
+    @property
+    def run_ms(self) -> list[float]:
+        return [end - start for start, end in zip(self.start_ms, self.end_ms, strict=True)]
+
+    def finished(self, stage: int, now: float) -> bool:
+        return len(self.end_ms) > stage and self.end_ms[stage] <= now
+
+
+def draws(k: float, n: int, rows: int = 4, seed: int = 1) -> list[Verdict]:
+    """n verdicts of which a share of about k, independent of one another, has a right guess behind it."""
+    rng = np.random.default_rng(seed)
+    right, accepted = rng.random(n) < k, rng.integers(0, rows, n)
+    return [Verdict(rows - 1 if r else int(a), bool(r)) for r, a in zip(right, accepted, strict=True)]

@@ -1,0 +1,252 @@
+"""The reference schedule against the published table, closed forms and schedules drawn by hand; no engine."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reference.lower_bound import Verified, actual, lower_bound, measured
+from reference.schedule import Rig, Switches, Verdict, Window, draws
+from reference.schedule_simulator import simulate
+
+# The draft chain is 3 outputs of 0.5 ms together, or of 0.25 each. Hand-off and verdict of the fast pair are
+# not published: 0.02 and 0.10 give the serial 8.07, the kept 3.70 and the bracketed ratios.
+SOURCE_B = Rig(run=(9.02, 9.02, 9.02, 13.1), handoff=0.2, verdict=1.65, draft=0.5 / 3)
+BALANCED = replace(SOURCE_B, run=(10.04,) * 4)
+FAST_PAIR = Rig(run=(3.6, 3.6), handoff=0.02, verdict=0.1, draft=0.25)
+RIGHT, WRONG = Verdict(3, True), Verdict(1, False)
+
+# The table's means are of some 500 windows of one sequence of draws each. With three in flight on source B's
+# stages a kept window takes 14.75 ms wherever it stands: that column tells how many of the 500 were fresh.
+FRESH_OF_500 = {0.4: 306, 0.6: 199, 0.8: 100, 1.0: 1}  # the row ".4" was .388
+
+
+def table_draws(k: float, seed: int) -> list[Verdict]:
+    """500 verdicts with the table's number of fresh windows, in an order of our own."""
+    right = np.arange(499) >= FRESH_OF_500[k] - 1
+    np.random.default_rng(seed).shuffle(right)
+    return [RIGHT if r else WRONG for r in right] + [WRONG]
+
+
+def mean_ms(rig: Rig, switches: Switches, verdicts: Sequence[Verdict]) -> float:
+    return sum(steps(simulate(rig, switches, verdicts))) / len(verdicts)
+
+
+def steps(windows: Sequence[Window]) -> list[float]:
+    """Verdict to verdict."""
+    return np.diff([0.0, *(w.verdict_ms for w in windows if w.verified)]).round(9).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rig", "k", "published"),
+    [
+        (SOURCE_B, 0.4, {0: 42.91, 2: 33.52, 3: 31.98, 4: 31.98}),
+        (SOURCE_B, 0.6, {0: 42.91, 2: 29.12, 3: 25.96, 4: 25.96}),
+        (SOURCE_B, 0.8, {0: 42.91, 2: 25.39, 3: 20.38, 4: 20.38}),
+        (SOURCE_B, 1.0, {0: 42.91, 2: 21.83, 3: 14.81, 4: 14.81}),
+        (BALANCED, 0.4, {0: 42.91, 2: 33.00, 3: 31.16, 4: 30.88}),
+        (BALANCED, 0.6, {0: 42.91, 2: 28.65, 3: 25.20, 4: 24.20}),
+        (BALANCED, 0.8, {0: 42.91, 2: 25.12, 3: 19.85, 4: 17.99}),
+        (BALANCED, 1.0, {0: 42.91, 2: 21.83, 3: 14.80, 4: 11.75}),
+        (FAST_PAIR, 0.4, {0: 8.07, 2: 6.71}),
+        (FAST_PAIR, 0.6, {0: 8.07, 2: 5.95, "ahead": 5.45}),
+        (FAST_PAIR, 0.8, {0: 8.07, 2: 5.25}),
+        (FAST_PAIR, 1.0, {0: 8.07, 2: 4.54, "ahead": 3.71}),
+    ],
+)
+def test_means_are_the_published_ones(rig: Rig, k: float, published: dict[int | str, float]) -> None:
+    for windows, ms in published.items():
+        switches = Switches(2, chain_ahead=True) if windows == "ahead" else Switches(int(windows))
+        means = [mean_ms(rig, switches, table_draws(k, seed)) for seed in (1, 2)]
+        # What is left is the order of the draws: kept behind kept costs more than kept behind fresh.
+        assert np.mean(means) == pytest.approx(ms, rel=0.006), windows
+
+
+@pytest.mark.parametrize(
+    ("rig", "k", "ratio"),
+    [
+        (SOURCE_B, 0.4, 1.004),
+        (SOURCE_B, 0.6, 1.009),
+        (SOURCE_B, 0.8, 1.017),
+        (SOURCE_B, 1.0, 1.027),
+        (FAST_PAIR, 0.4, 1.05),
+        (FAST_PAIR, 0.6, 1.09),
+        (FAST_PAIR, 0.8, 1.15),
+        (FAST_PAIR, 1.0, 1.23),
+    ],
+)
+def test_ratios_to_the_lower_bound_are_the_bracketed_ones(rig: Rig, k: float, ratio: float) -> None:
+    windows = simulate(rig, Switches(2), table_draws(k, 1))
+    digits = 2 if rig is FAST_PAIR else 3
+    assert actual(windows) / lower_bound(measured(windows), 1) == pytest.approx(ratio, abs=0.8 * 10**-digits)
+    if rig is FAST_PAIR:
+        ahead = simulate(rig, Switches(2, chain_ahead=True), table_draws(k, 1))
+        assert actual(ahead) / lower_bound(measured(ahead), 1) == pytest.approx(1.0, abs=0.005)
+
+
+def test_a_slow_draft_chain_is_the_bottleneck_of_four_windows() -> None:
+    """Published: 16 % and 40 % above the bound, of a simulation that drops the step that runs at a verdict.
+
+    The specification has it awaited, which gives 12 % and 42 %.
+    """
+    for await_step, excess in ((False, (0.16, 0.40)), (True, (0.125, 0.42))):
+        for rig, expected in zip((SOURCE_B, BALANCED), excess, strict=True):
+            slow = replace(rig, draft=1.0)
+            windows = simulate(slow, Switches(4, await_step=await_step), [RIGHT] * 500)
+            ratio = actual(windows) / lower_bound(measured(windows), 3)
+            assert ratio - 1 == pytest.approx(expected, abs=0.015)
+            ahead = simulate(slow, Switches(4, chain_ahead=True, await_step=await_step), [RIGHT] * 500)
+            assert actual(ahead) / lower_bound(measured(ahead), 3) < 1.01
+
+
+def test_windows_by_class_are_the_closed_forms() -> None:
+    t_fresh, t_kept = 42.91, 13.1 + 1.65
+    loop = t_fresh - 0.5 + 7 * 0.5 / 3  # a guess starts behind a forced chain of 7 outputs
+    assert steps(simulate(SOURCE_B, Switches(0), [RIGHT] * 4)) == pytest.approx([t_fresh] * 4)
+    two = [t_fresh, t_kept, loop - t_kept, t_kept, loop - t_kept]
+    assert steps(simulate(SOURCE_B, Switches(2), [RIGHT] * 5)) == pytest.approx(two)
+    assert steps(simulate(SOURCE_B, Switches(4), [RIGHT] * 6)) == pytest.approx([t_fresh] + [t_kept] * 5)
+    missed = simulate(SOURCE_B, Switches(4), [RIGHT, WRONG, WRONG, RIGHT])
+    assert steps(missed) == pytest.approx([t_fresh, t_kept, t_fresh, t_fresh])
+
+
+def test_three_stages_drawn_by_hand() -> None:
+    """10 ms a stage, hand-off 1, verdict 2, draft output 1, windows of 2 rows; W1 comes true, then a miss.
+
+    Chain: W0's draft at 1, W1's tokens at 3, W2's at 5. W1 follows W0 at 11, W2 follows W1 at 21. W0's
+    verdict at 35, when W1's last stage begins. W3 needs a forced chain of 1 + 2 + 2 outputs: 40. The verdict
+    of W1 at 35 + 12 = 47 is the miss; by then W3 has run on stage 0 since 40.
+    """
+    rig = Rig(run=(10, 10, 10), handoff=1, verdict=2, draft=1)
+    verdicts = [Verdict(1, True), Verdict(0, False), Verdict(0, False)]
+    windows = simulate(rig, Switches(3, rows=2), verdicts)
+    assert [(w.fate, w.start_ms) for w in windows] == [
+        ("fresh", [1, 12, 23]),
+        ("kept after fresh", [11, 22, 35]),
+        ("rolled back", [21, 32]),
+        ("rolled back", [40]),
+        ("fresh", [50, 61, 72]),  # its draft is there at 48; stage 0 is W3's until 50
+        ("ended", [60, 71]),
+        ("ended", [70, 81]),
+    ]
+    assert [w.verdict_ms for w in windows if w.verified] == [35, 47, 84]
+    assert [w.slot for w in windows] == [0, 1, 2, 0, 1, 2, 0]
+    cut = simulate(replace(rig, cut=0.5), Switches(3, rows=2), verdicts)
+    assert cut[3].end_ms == [47.5] and cut[4].start_ms[0] == 48
+
+
+def test_commits_and_undos_take_their_place_in_the_queues() -> None:
+    """W0 is committed on stage 0 before W1 runs there; the miss at 31 undoes that before W2 runs."""
+    rig = Rig(run=(10, 20), verdict=1, commit=2, undo=3, draft=0)
+    windows = simulate(rig, Switches(2), [WRONG, RIGHT])
+    assert (windows[0].start_ms, windows[1].start_ms, windows[0].verdict_ms) == ([0, 10], [12], 31)
+    assert windows[2].start_ms == [34, 44]
+    assert windows[0].committed == {0} and windows[2].fate == "fresh"
+    serial = simulate(rig, Switches(0), [WRONG, WRONG])
+    assert serial[1].start_ms == [33, 43]  # the commit of both stages is queued at 31
+    kept = simulate(rig, Switches(2), [RIGHT, WRONG])
+    assert kept[1].start_ms == [12, 33]
+
+
+def test_a_guess_goes_no_deeper_than_it_may() -> None:
+    verdicts = [RIGHT] * 3
+    for depth in (0, 1, 2, 3):
+        guess = simulate(SOURCE_B, Switches(2, spec_depth=depth), verdicts)[1]
+        on_time = sum(start < 42.91 for start in guess.start_ms)
+        assert (guess.fate, on_time) == (("kept after fresh", depth) if depth else ("late", 0))
+
+
+def test_estimates_below_theta_are_gated_and_nothing_is_built_behind() -> None:
+    low, high = Verdict(3, True, estimate=0.1), Verdict(3, True, estimate=0.3)
+    windows = simulate(SOURCE_B, Switches(4, theta=0.2), [high, low, high, high, high])
+    assert [w.fate for w in windows[:3]] == ["fresh", "kept after fresh", "gated"]
+    assert not windows[2].start_ms
+    for chain_ahead in (False, True):
+        never = simulate(SOURCE_B, Switches(4, theta=2, chain_ahead=chain_ahead), [high] * 5)
+        assert Counter(w.fate for w in never) == {"fresh": 5, "gated": 15}
+        assert steps(never) == pytest.approx([42.91] * 5)
+
+
+def test_every_nth_guess_is_forced_to_miss() -> None:
+    always = simulate(SOURCE_B, Switches(2, force_miss=1), [RIGHT] * 9)
+    assert not any(w.kept for w in always) and sum(w.fate == "rolled back" for w in always) == 8
+    third = simulate(SOURCE_B, Switches(2, force_miss=3), [RIGHT] * 60)
+    assert [w.fate for w in third if w.forced_to_miss] == ["rolled back"] * 19 + ["ended"]
+
+
+def test_more_windows_than_stages_and_a_single_stage() -> None:
+    seven, two = (simulate(FAST_PAIR, Switches(n), [RIGHT] * 5) for n in (7, 2))
+    assert steps(seven) == steps(two)
+    one = simulate(Rig(run=(5,), draft=0.5), Switches(2), [WRONG] * 3)
+    assert [w.start_ms for w in one] == [[1.5], [8.0], [14.5]]
+    assert simulate(SOURCE_B, Switches(4), []) == []
+    undrafted = simulate(SOURCE_B, Switches(0, rows=1), [Verdict(0, True)] * 2)
+    assert steps(undrafted) == pytest.approx([42.41] * 2)
+
+
+def test_a_text_of_limited_length_ends_with_its_last_token() -> None:
+    for windows in (0, 2, 4):
+        built = simulate(SOURCE_B, Switches(windows, first_rows=1, tokens=10), [RIGHT] * 9)
+        verified = [w for w in built if w.verified]
+        assert [w.rows for w in verified] == [1, 4, 4, 1]
+        assert sum(w.accepted + 1 for w in verified) == 10
+        assert not any(w.fate == "ended" for w in built)  # no guess goes beyond the limit
+
+
+RANDOM = np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("case", range(40))
+def test_any_rig_keeps_the_rules_of_the_schedule(case: int) -> None:
+    n = int(RANDOM.integers(2, 9))
+    rig = Rig(
+        run=tuple(RANDOM.uniform(1, 12, n)),
+        handoff=RANDOM.uniform(0, 1),
+        verdict=RANDOM.uniform(0, 2),
+        draft=RANDOM.uniform(0, 2),
+        commit=RANDOM.choice([0, 0.3]),
+        undo=RANDOM.choice([0, 0.5]),
+        launch=RANDOM.choice([0, 0.2]),
+        cut=RANDOM.choice([None, 0, 0.4]),
+    )
+    switches = Switches(
+        windows=int(RANDOM.integers(0, 6)),
+        allocated=int(RANDOM.integers(0, 9)),
+        overlap=bool(RANDOM.integers(2)),
+        chain_ahead=bool(RANDOM.integers(2)),
+        spec_depth=int(RANDOM.choice([1, 2, 32])),
+        force_miss=int(RANDOM.choice([0, 3])),
+    )
+    windows = simulate(rig, switches, draws(RANDOM.uniform(0.2, 1), 60, seed=case))
+    fates = Counter(w.fate for w in windows)
+    verified = [w for w in windows if w.verified]
+    assert len(verified) == 60 and fates["guess"] == 0
+    launched = [w for w in windows if w.start_ms]
+    for stage in range(n):
+        on_stage = sorted((w.start_ms[stage], w.end_ms[stage]) for w in launched if len(w.start_ms) > stage)
+        assert all(end <= start + 1e-9 for (_, end), (start, _) in itertools.pairwise(on_stage))
+    for before, window in itertools.pairwise(verified):
+        assert window.start_ms[-1] >= before.verdict_ms  # the last stage never runs an unverified window
+        assert window.kept or window.start_ms[0] >= before.verdict_ms + (window.rows - 1) * rig.draft - 1e-9
+    assert all(len(w.start_ms) == n for w in verified)
+    assert all(len(w.start_ms) < n for w in windows if not w.verified)
+    guesses = min(max(switches.windows, 1), n) - 1
+    assert max((w.depth for w in windows), default=0) <= guesses
+    assert actual(windows) >= lower_bound(measured(windows), guesses) * (1 - 1e-9)
+    assert lower_bound(measured(windows), guesses) >= lower_bound(measured(windows)) * (1 - 1e-9)
+
+
+def test_the_lower_bound_is_the_longest_path() -> None:
+    fresh = Verified(False, (2, 3), (1,), 4, 5)
+    kept = Verified(True, (2, 3), (1,), 4, 0)
+    assert lower_bound([]) == 0
+    assert lower_bound([fresh]) == 5 + 2 + 1 + 3 + 4
+    assert lower_bound([fresh, fresh], 1) == 30
+    assert lower_bound([fresh, kept], 1) == 15 + 3 + 4  # verdict -> last stage
+    assert lower_bound([fresh, kept], 0) == 15 + 2 + 1 + 3 + 4  # no place before the verdict
+    assert lower_bound([fresh, Verified(True, (20, 3), (1,), 4, 0)], 1) == 7 + 20 + 1 + 3 + 4  # stage order
+    slow_first = Verified(True, (12, 3), (1,), 4, 0)
+    assert lower_bound([fresh, kept, slow_first], 1) == 15 + 12 + 1 + 3 + 4  # a place from the 1st verdict on
