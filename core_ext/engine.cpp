@@ -24,6 +24,7 @@ void Engine::check(const Architecture& model, const EngineOptions& o) {
                std::to_string(o.devices.size()));
     const auto usable = usable_cores();
     for (const CpuSpec& device : o.devices) {
+        device.pace.check();
         if (device.threads < 1 || device.threads > 1024)
             refuse("a CPU device should have 1 to 1024 threads, got " + std::to_string(device.threads));
         for (int core : device.cores)
@@ -86,6 +87,8 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
 }
 
 Engine::~Engine() {
+    for (auto& stage : split_.stages) stage->device().cut(UINT32_MAX);
+    if (split_.mtp) split_.mtp->device().cut(UINT32_MAX);
     if (session_) session_->close();
 }
 

@@ -83,6 +83,59 @@ def test_text_and_state_are_those_of_plain_decoding(path: Path, kv: str, samplin
     assert overlapped
 
 
+# -- paced devices
+
+
+def test_even_devices_are_emulated_and_keep_their_times() -> None:
+    even = "even:4+publish=0.5+commit=1+draft=2"
+    plain = text_and_state(QWEN35, Sampling(), stages=1)
+    for overlap in (False, True):
+        with Engine.open(QWEN35, stages=3, devices=even, overlap=overlap) as engine:
+            assert engine.emulated
+            label = "even 4 ms, publish 0.5 ms, commit 1 ms, draft 2 ms (emulated), cpu 1 thread"
+            assert [stage.device for stage in engine.stages] == [label] * 3
+            session = engine.session()
+            tokens = list(session.generate(PROMPT * 3, max_tokens=48, ignore_eos=True))
+            assert (tokens, session.fingerprint()) == plain[:2]
+            kept = {(k["stage"], k["kind"]): k for k in engine.pace_kept()}
+            events = engine.events()
+        ran = {
+            kind: events[events["kind"] == kind]
+            for kind in (Kind.run, Kind.publish, Kind.commit, Kind.draft_step)
+        }
+        for kind, ms in ((Kind.run, 4.0), (Kind.publish, 0.5), (Kind.commit, 1.0), (Kind.draft_step, 2.0)):
+            assert len(ran[kind]) and (ran[kind]["dur_ns"] >= ms * 1e6).all()
+        assert kept[0, "forward"]["programs"] == (ran[Kind.run]["stage"] == 0).sum()
+        assert kept[254, "draft"]["programs"] == len(ran[Kind.draft_step])
+        assert (2, "publish") not in kept  # the last stage hands nothing on
+
+
+def test_an_even_device_that_is_too_slow_says_so() -> None:
+    with Engine.open(QWEN35, stages=1, devices="even:0.001") as engine:
+        list(engine.session().generate(PROMPT, max_tokens=8, ignore_eos=True))
+        (kept,) = engine.pace_kept()
+    assert kept["overruns"] == kept["programs"] > 0
+    assert 0 < kept["worst_over_ns"] <= kept["over_ns"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_delayed_devices_change_no_text(seed: int) -> None:
+    plain = text_and_state(QWEN35, SAMPLINGS["sampled"], stages=1)
+    with Engine.open(QWEN35, stages=3, devices=f"delayed:{seed}+max=0.5", overlap=True) as engine:
+        assert not engine.emulated
+        assert engine.stages[0].device == f"delayed by seed {seed} (test), cpu 1 thread"
+        session = engine.session()
+        tokens = session.generate(PROMPT * 3, max_tokens=48, sampling=SAMPLINGS["sampled"], ignore_eos=True)
+        assert (list(tokens), session.fingerprint()) == plain[:2]
+        assert {k["kind"] for k in engine.pace_kept()} == {"forward", "publish", "commit", "draft"}
+
+
+def test_only_the_programs_that_were_named_are_delayed() -> None:
+    with Engine.open(QWEN35, stages=2, devices="delayed:1+only=commit+chance=1", overlap=True) as engine:
+        list(engine.session().generate(PROMPT, max_tokens=16, ignore_eos=True))
+        assert {k["kind"] for k in engine.pace_kept()} == {"commit"}
+
+
 def test_the_arms_text_is_no_constant() -> None:
     texts = [text_and_state(QWEN35, SAMPLINGS[name])[0] for name in SAMPLINGS]
     texts.append(text_and_state(QWEN35, Sampling(temperature=0.8, seed=8))[0])

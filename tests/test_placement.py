@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from strata_tui.errors import BadInput
-from strata_tui.options import DeviceChoice, Placement
+from strata_tui.options import DeviceChoice, Pace, Placement
 from strata_tui.placement import balanced_split, place
 
 
@@ -89,6 +89,16 @@ def test_a_file_without_layers_is_refused() -> None:
         (" cpu:3", DeviceChoice(threads=3)),
         ("cpu:1@5", DeviceChoice(threads=1, cores=(5,))),
         ("cpu:4@0-2+7", DeviceChoice(threads=4, cores=(0, 1, 2, 7))),
+        ("even:10", DeviceChoice("even", pace=Pace((("forward", 10.0),)))),
+        (
+            "even:0.5+commit=0.2+draft=1@0+2",
+            DeviceChoice("even", 0, (0, 2), Pace((("forward", 0.5), ("commit", 0.2), ("draft", 1.0)))),
+        ),
+        ("delayed:7", DeviceChoice("delayed", pace=Pace(seed=7))),
+        (
+            "delayed:0+only=undo/publish+chance=1+max=20@1",
+            DeviceChoice("delayed", 0, (1,), Pace((), 0, ("undo", "publish"), 1.0, 20.0)),
+        ),
     ],
 )
 def test_a_device_is_read(text: str, device: DeviceChoice) -> None:
@@ -99,7 +109,48 @@ def test_a_device_is_read(text: str, device: DeviceChoice) -> None:
     "text", ["", "cpu:", "cpu:0", "cpu:-1", "cpu:1@", "cpu:1@a", "cpu:1@3-1", "cpu@0", "npu", "gpu:0"]
 )
 def test_a_bad_device_is_refused(text: str) -> None:
+    refused_device(text, "cpu")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "even",
+        "even:",
+        "even:x",
+        "even:-1",
+        "even:nan",
+        "even:5001",
+        "even:1+launch=1",
+        "even:1+commit",
+        "even:1+forward=2",
+        "even:1+draft=1+draft=2",
+        "even:1@",
+        "delayed",
+        "delayed:",
+        "delayed:-1",
+        "delayed:1.5",
+        "delayed:18446744073709551616",
+        "delayed:1+only=",
+        "delayed:1+only=launch",
+        "delayed:1+chance=1.1",
+        "delayed:1+max=1001",
+        "delayed:1+min=2",
+        "delayed:1+max",
+    ],
+)
+def test_a_bad_pace_is_refused(text: str) -> None:
+    refused_device(text, text.partition(":")[0])
+
+
+def test_a_pace_stays_when_threads_are_shared_out() -> None:
+    even = DeviceChoice.parse("even:3")
+    devices = place(Placement(stages=2, devices=(even,)), Weights(), n_cores=4)[1]
+    assert devices == (DeviceChoice("even", 2, (), even.pace),) * 2
+
+
+def refused_device(text: str, kind: str) -> None:
     with pytest.raises(BadInput) as refused:
         DeviceChoice.parse(text, "STRATA_SPLIT_DEVICE")
-    assert str(refused.value).startswith("STRATA_SPLIT_DEVICE: expected cpu")
+    assert str(refused.value).startswith(f"STRATA_SPLIT_DEVICE: expected {kind}")
     assert str(refused.value).endswith(f"got {text!r}")

@@ -21,12 +21,27 @@ class ModelFile:
     def tensors(self) -> list[tuple[str, str, int, tuple[int, ...], int, int]]: ...
 
 class DeviceSpec:
-    """One stage's device: kind "cpu", `threads` worker threads, pinned to `cores` where that is not empty."""
+    """One stage's device: `threads` worker threads, pinned to `cores` where that is not empty.
+
+    Kinds: "cpu"; "even", whose programs last `times_ms` by kind; "delayed", whose programs (`only` these
+    kinds, [] = all) come up to `max_ms` late with a seeded `chance`.
+    """
 
     kind: str
     threads: int
     cores: list[int]
-    def __init__(self, kind: str = "cpu", threads: int = 1, cores: list[int] = ...) -> None: ...
+    def __init__(
+        self,
+        kind: str = "cpu",
+        threads: int = 1,
+        cores: list[int] = ...,
+        *,
+        times_ms: dict[str, float] = ...,
+        seed: int = 0,
+        only: list[str] = ...,
+        chance: float = 0.25,
+        max_ms: float = 1.0,
+    ) -> None: ...
 
 class EngineOptions:
     """What is fixed at load."""
@@ -92,6 +107,7 @@ class Sampling:
 class Engine:
     def __init__(self, model: ModelFile, options: EngineOptions) -> None: ...
     stages: list[StageInfo]
+    emulated: bool  # a device is even: times are not this machine's
     n_layers: int
     n_vocab: int
     n_embd: int
@@ -101,6 +117,7 @@ class Engine:
     switches: Switches
     draft_bytes: int
     def session(self) -> Session: ...
+    def pace_kept(self) -> list[dict[str, Any]]: ...  # a dict a (stage, kind of program) that was paced
     def in_force(self) -> dict[str, Any]: ...  # what the running request goes by, by switch name
     def drain_events(self) -> npt.NDArray[np.void]:
         """Events since the last call, in the order of their start within each producer; dtype EVENT_DTYPE."""

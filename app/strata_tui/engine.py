@@ -232,9 +232,8 @@ class Engine:
         model: the file.
         switches: live switches.
         stages: what lies where: index, device, first_layer, last_layer, bytes.
+        emulated: is the time of some stage not this machine's, but an even device's?
     """
-
-    emulated = False
 
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
         require_supported(model)
@@ -246,6 +245,7 @@ class Engine:
             raise BadInput("[engine] not enough memory: try a smaller --ctx or --chunk") from None
         self.switches = Switches(self.native)
         self.stages = self.native.stages
+        self.emulated = self.native.emulated
         self.n_layers = self.native.n_layers
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context
@@ -272,7 +272,7 @@ class Engine:
 
         Args:
             split: first layer of each later stage: (12, 24), or as on the command line, "12,24" or "auto".
-            devices: one a stage, as on the command line: ("cpu:2", "cpu:2@2-3").
+            devices: one a stage, as on the command line: ("cpu:2", "cpu:2@2-3"); see `DeviceChoice.parse`.
             threads: per stage, where its device says nothing.
             context: tokens that a session can hold. None: the model's, 8192 at most.
             pipeline_max: windows in flight to allocate for.
@@ -321,6 +321,15 @@ class Engine:
         """What was recorded since the last call; times are of `now_ns`'s clock."""
         with _native_errors(StrataError):
             return self.native.drain_events()
+
+    def pace_kept(self) -> list[dict[str, Any]]:
+        """How well even and delayed devices kept their times, a dict for each stage and kind of program.
+
+        Keys: stage (254 = the draft layer), kind, programs (held or delayed), held_ns, overruns (that took
+        longer to compute than they should have lasted, so that the times are not what was asked for),
+        over_ns (by how much in all), worst_over_ns, worst_late_ns (the latest end of a hold).
+        """
+        return self.native.pace_kept()
 
     @property
     def dropped_events(self) -> int:
@@ -384,13 +393,25 @@ class Engine:
         self.close()
 
 
+def _device_spec(device: DeviceChoice) -> _core.DeviceSpec:
+    pace = device.pace
+    return _core.DeviceSpec(
+        device.kind,
+        device.threads,
+        list(device.cores),
+        times_ms=dict(pace.times_ms),
+        seed=pace.seed,
+        only=list(pace.only),
+        chance=pace.chance,
+        max_ms=pace.max_ms,
+    )
+
+
 def _native_options(model: ModelFile, placement: Placement, events: bool) -> _core.EngineOptions:
     split, devices = place(placement, model, n_cores=len(cpu_info()["cores"]))
     options = _core.EngineOptions()
     options.split = list(split)
-    options.devices = [
-        _core.DeviceSpec(device.kind, device.threads, list(device.cores)) for device in devices
-    ]
+    options.devices = [_device_spec(device) for device in devices]
     options.context = placement.context or min(
         model.context_length or MAX_DEFAULT_CONTEXT, MAX_DEFAULT_CONTEXT
     )

@@ -43,6 +43,28 @@ class Sampling:
 GREEDY = Sampling()
 
 
+PROGRAMS = ("forward", "publish", "commit", "undo", "draft", "chunk")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When the programs of a device end.
+
+    Attributes:
+        times_ms: even: how long a program of each kind named lasts.
+        seed: delayed: what the delays are drawn from.
+        only: delayed: kinds of programs; () = all.
+        chance: delayed: of a delay at each place where there may be one.
+        max_ms: delayed: of one delay.
+    """
+
+    times_ms: tuple[tuple[str, float], ...] = ()
+    seed: int = 0
+    only: tuple[str, ...] = ()
+    chance: float = 0.25
+    max_ms: float = 1.0
+
+
 @dataclass(frozen=True)
 class DeviceChoice:
     """One stage's device. threads 0 = an equal share of the cores."""
@@ -50,20 +72,73 @@ class DeviceChoice:
     kind: str = "cpu"
     threads: int = 0
     cores: tuple[int, ...] = ()
+    pace: Pace = Pace()
 
     @staticmethod
     def parse(text: str, where: str = "--device") -> DeviceChoice:
-        """`cpu`, `cpu:THREADS`, or pinned: `cpu:THREADS@CORES` with CORES as 0, 0-3 or 0+2+4."""
+        """A device from its text; each may end with `@CORES`, as 0, 0-3 or 0+2+4, and is then pinned there.
+
+        `cpu`, `cpu:THREADS`;
+        `even:MS`, `even:MS+commit=MS+draft=MS`: an emulation, programs that last a fixed time;
+        `delayed:SEED`, `delayed:SEED+only=KIND/KIND+chance=P+max=MS`: a test, programs that come late.
+
+        Raises:
+            BadInput: one line that says what was expected.
+        """
         kind, colon, rest = text.strip().partition(":")
-        threads, at, cores = rest.partition("@")
+        setting, at, pinned = rest.partition("@")
+        expected = {
+            "even": "even:MS or even:MS+commit=MS (also publish, undo, draft, chunk), up to 5000 ms",
+            "delayed": "delayed:SEED or delayed:SEED+only=KIND/KIND+chance=P+max=MS "
+            f"(kinds {'/'.join(PROGRAMS)}, up to 1000 ms)",
+        }.get(kind, "cpu, cpu:THREADS or cpu:THREADS@CORES; even:MS, delayed:SEED")
         try:
-            if kind != "cpu" or (colon and not 1 <= int(threads) <= 1024):
+            cores = _cores(pinned) if at else ()
+            if kind == "even":
+                return DeviceChoice(kind, 0, cores, _even(setting))
+            if kind == "delayed":
+                return DeviceChoice(kind, 0, cores, _delayed(setting))
+            if kind != "cpu" or (colon and not 1 <= int(setting) <= 1024):
                 raise ValueError
-            return DeviceChoice(kind, int(threads or 0), _cores(cores) if at else ())
+            return DeviceChoice(kind, int(setting or 0), cores)
         except ValueError:
             later = f" ({kind} is not in this version)" if kind in ("gpu", "paced") else ""
-            expected = "cpu, cpu:THREADS or cpu:THREADS@CORES"
             raise BadInput(f"{where}: expected {expected}{later}, got {text!r}") from None
+
+
+def _within(text: str, most: float) -> float:
+    value = float(text)
+    if not 0 <= value <= most:  # nan too
+        raise ValueError
+    return value
+
+
+def _even(text: str) -> Pace:
+    """10+commit=0.2 -> what lasts how long."""
+    forward, *others = text.split("+")
+    times = {"forward": _within(forward, 5000)}
+    for part in others:
+        kind, _, ms = part.partition("=")
+        if kind not in PROGRAMS or kind in times:
+            raise ValueError
+        times[kind] = _within(ms, 5000)
+    return Pace(times_ms=tuple(times.items()))
+
+
+def _delayed(text: str) -> Pace:
+    """7+only=commit/undo+chance=0.5+max=2 -> how programs come late."""
+    seed, *others = text.split("+")
+    given = dict(part.split("=") for part in others)
+    only = tuple(given.pop("only").split("/")) if "only" in given else ()
+    pace = Pace(
+        seed=int(seed),
+        only=only,
+        chance=_within(given.pop("chance", "0.25"), 1),
+        max_ms=_within(given.pop("max", "1"), 1000),
+    )
+    if given or not set(only) <= set(PROGRAMS) or not 0 <= pace.seed < 1 << 64:
+        raise ValueError
+    return pace
 
 
 def _cores(text: str) -> tuple[int, ...]:

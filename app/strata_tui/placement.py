@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from strata_tui.errors import BadInput
@@ -88,4 +89,4 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
     choices = asked.devices or (DeviceChoice(),)
     if len(choices) == 1:
         choices *= n_stages
-    return split, tuple(DeviceChoice(c.kind, c.threads or share, c.cores) for c in choices)
+    return split, tuple(replace(c, threads=c.threads or share) for c in choices)

@@ -7,6 +7,7 @@
 #ifdef __linux__
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #endif
 
 namespace strata {
@@ -75,6 +76,12 @@ bool pin_thread(const std::vector<int>& cores) {
     return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
 #else
     return false;
+#endif
+}
+
+void wake_promptly() {
+#ifdef __linux__
+    prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds
 #endif
 }
 

@@ -14,5 +14,8 @@ std::map<int, std::vector<int>> numa_nodes();
 std::string cpu_model();
 /// Pins the calling thread. False where the system can't or refuses.
 bool pin_thread(const std::vector<int>& cores);
+/// The calling thread's timed sleeps end as close to their time as the system can (Linux adds 50 us
+/// otherwise).
+void wake_promptly();
 
 }  // namespace strata

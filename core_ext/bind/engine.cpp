@@ -3,8 +3,10 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "bind/bind.h"
@@ -87,14 +89,57 @@ static py::array_t<float> matrix(std::vector<float>&& values, py::ssize_t column
     return py::array_t<float>({rows, columns}, owned->data(), free);
 }
 
+static uint64_t pace_ns(double ms) {
+    if (!(ms >= 0 && ms < 1e9))
+        throw Error("[device] expected milliseconds, got " + py::str(py::float_(ms)).cast<std::string>());
+    return static_cast<uint64_t>(std::llround(ms * 1e6));
+}
+
+static PaceSpec pace_spec(const std::string& kind, const std::map<std::string, double>& times_ms,
+                          uint64_t seed, const std::vector<std::string>& only, float chance, double max_ms) {
+    PaceSpec pace;
+    if (kind == "even") {
+        pace.kind = PaceSpec::Kind::even;
+        for (const auto& [name, ms] : times_ms)
+            pace.lasts_ns[static_cast<int>(program_kind(name))] = pace_ns(ms);
+    } else if (kind == "delayed") {
+        pace.kind = PaceSpec::Kind::delayed;
+        pace.seed = seed;
+        if (!only.empty()) pace.kinds = 0;
+        for (const auto& name : only) pace.kinds |= 1u << static_cast<int>(program_kind(name));
+        pace.chance = chance;
+        pace.max_ns = pace_ns(max_ms);
+    } else if (kind != "cpu") {
+        throw Error("[device] expected cpu, even or delayed, got " + kind);
+    }
+    return pace;
+}
+
+static const char* device_kind(const CpuSpec& spec) {
+    switch (spec.pace.kind) {
+        case PaceSpec::Kind::even:
+            return "even";
+        case PaceSpec::Kind::delayed:
+            return "delayed";
+        case PaceSpec::Kind::none:
+            break;
+    }
+    return "cpu";
+}
+
 static void bind_options(py::module_& m) {
     py::class_<CpuSpec>(m, "DeviceSpec")
-        .def(py::init([](const std::string& kind, int threads, std::vector<int> cores) {
-                 if (kind != "cpu") throw Error("[device] expected cpu, got " + kind);
-                 return CpuSpec{threads, std::move(cores)};
+        .def(py::init([](const std::string& kind, int threads, std::vector<int> cores,
+                         const std::map<std::string, double>& times_ms, uint64_t seed,
+                         const std::vector<std::string>& only, float chance, double max_ms) {
+                 return CpuSpec{threads, std::move(cores),
+                                pace_spec(kind, times_ms, seed, only, chance, max_ms)};
              }),
-             py::arg("kind") = "cpu", py::arg("threads") = 1, py::arg("cores") = std::vector<int>())
-        .def_property_readonly("kind", [](const CpuSpec&) { return "cpu"; })
+             py::arg("kind") = "cpu", py::arg("threads") = 1, py::arg("cores") = std::vector<int>(),
+             py::kw_only(), py::arg("times_ms") = std::map<std::string, double>(), py::arg("seed") = 0,
+             py::arg("only") = std::vector<std::string>(), py::arg("chance") = PaceSpec().chance,
+             py::arg("max_ms") = PaceSpec().max_ns * 1e-6)
+        .def_property_readonly("kind", device_kind)
         .def_readwrite("threads", &CpuSpec::threads)
         .def_readwrite("cores", &CpuSpec::cores);
 
@@ -134,6 +179,31 @@ static py::list stage_infos(Engine& engine) {
             py::arg("numerics") = engine.kernels().numerics));
     }
     return infos;
+}
+
+/// What each paced device made of each kind of program that it had.
+static py::list pace_kept(Engine& engine) {
+    py::list all;
+    const auto add = [&all](int stage, const Pace* pace) {
+        for (int i = 0; pace && i < N_PROGRAM_KINDS; ++i) {
+            const auto kind = static_cast<ProgramKind>(i);
+            const PaceKept kept = pace->kept(kind);
+            if (!kept.programs) continue;
+            py::dict d;
+            d["stage"] = stage;
+            d["kind"] = program_name(kind);
+            d["programs"] = kept.programs;
+            d["held_ns"] = kept.held_ns;
+            d["overruns"] = kept.overruns;
+            d["over_ns"] = kept.over_ns;
+            d["worst_over_ns"] = kept.worst_over_ns;
+            d["worst_late_ns"] = kept.worst_late_ns;
+            all.append(d);
+        }
+    };
+    for (auto& stage : engine.split().stages) add(stage->shape().index, stage->device().pace());
+    if (engine.split().mtp) add(DRAFT_LANE, engine.split().mtp->device().pace());
+    return all;
 }
 
 static void bind_switches(py::module_& m) {
@@ -176,6 +246,14 @@ void bind_engine(py::module_& m) {
              }),
              py::arg("model"), py::arg("options"))
         .def_property_readonly("stages", [](EngineHandle& h) { return stage_infos(h.get()); })
+        .def_property_readonly("emulated",
+                               [](EngineHandle& h) {
+                                   const auto& devices = h.get().options().devices;
+                                   return std::any_of(
+                                       devices.begin(), devices.end(),
+                                       [](const CpuSpec& spec) { return spec.pace.emulated(); });
+                               })
+        .def("pace_kept", [](EngineHandle& h) { return pace_kept(h.get()); })
         .def_property_readonly("n_layers", [](EngineHandle& h) { return h.get().model().dims().n_layers; })
         .def_property_readonly("n_vocab", [](EngineHandle& h) { return h.get().model().dims().n_vocab; })
         .def_property_readonly("n_embd", [](EngineHandle& h) { return h.get().model().dims().n_embd; })

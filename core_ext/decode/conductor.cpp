@@ -103,6 +103,8 @@ void Conductor::drain() {
 }
 
 void Conductor::abandon() noexcept {
+    for (auto& stage : split_.stages) stage->device().cut(schedule_.last_id());
+    if (split_.mtp) split_.mtp->device().cut(schedule_.last_id());
     for (const Window& window : schedule_.windows())
         for (int s = 1; s < schedule_.n_stages(); ++s)
             if (window.launched_on(s) && !window.finished_on(s))

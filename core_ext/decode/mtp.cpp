@@ -26,7 +26,7 @@ Mtp::Mtp(const Architecture& model, int context, int max_rows, KvType kv_type, c
     cells_k_ = Buffer<uint8_t>(bytes);
     cells_v_ = Buffer<uint8_t>(bytes);
     for (Pass& pass : passes_) pass.mtp = this;
-    device_ = std::make_unique<CpuDevice>(spec, done);
+    device_ = std::make_unique<CpuDevice>(spec, DRAFT_LANE, done);
 }
 
 uint64_t Mtp::buffer_bytes() const {
@@ -93,12 +93,15 @@ void Mtp::run(Team& team, const Pass& pass) {
     if (pass.step == 0 && pass.output == 0) stopped_ = false;
     if (pass.step > 0 && stopped_) return;
     const uint64_t start = now_ns();
+    device_->delay(ProgramKind::draft, pass.window);
     struct {
         Mtp* mtp;
         const Pass* pass;
     } job{this, &pass};
     team.run([&job](const Member& me) { job.mtp->run_layer(me, *job.pass); });
     if (pass.output >= 0) pick(pass);
+    device_->hold({ProgramKind::draft, pass.window, pass.rows, pass.cell, start});
+    if (pass.output >= 0 && !stopped_) count_.store(pass.output + 1, std::memory_order_release);
     const int token = pass.output >= 0 ? outputs_[pass.output].token : -1;
     events_.span(EventKind::draft_step, start, DRAFT_LANE, pass.window, pass.rows, pass.step, token);
 }
@@ -137,10 +140,7 @@ void Mtp::pick(const Pass& pass) {
     Pick& output = outputs_[pass.output];
     output = sampler_.pick(sampling_, logits_.data(), {recent, size_t(count)}, position, true);
     token_ = output.token;
-    if (output.probability < pass.min_p)
-        stopped_ = true;
-    else
-        count_.store(pass.output + 1, std::memory_order_release);
+    stopped_ = output.probability < pass.min_p;
 }
 
 uint64_t Mtp::fingerprint(int length) const {

@@ -12,14 +12,17 @@ std::string CpuSpec::label() const {
     std::string text = "cpu " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     for (size_t i = 0; i < cores.size(); ++i)
         text += (i ? "+" : cores.size() == 1 ? ", core " : ", cores ") + std::to_string(cores[i]);
-    return text;
+    const std::string paced = pace.label();
+    return paced.empty() ? text : paced + ", " + text;
 }
 
-CpuDevice::CpuDevice(const CpuSpec& spec, Word& done) : label_(spec.label()), done_(done) {
+CpuDevice::CpuDevice(const CpuSpec& spec, int lane, Word& done)
+    : label_(spec.label()), pace_(Pace::make(spec.pace, lane)), done_(done) {
     worker_ = std::thread([this, spec] { serve(spec); });
 }
 
 CpuDevice::~CpuDevice() {
+    cut(UINT32_MAX);
     stop_.store(true, std::memory_order_release);
     submitted_.increment();  // one past the last program: the worker sees stop_ there
     worker_.join();
@@ -35,6 +38,7 @@ Ticket CpuDevice::submit(Program& program) {
 
 void CpuDevice::serve(const CpuSpec& spec) {
     if (!pin_thread(spec.cores)) pinned_.store(false, std::memory_order_release);
+    if (pace_) wake_promptly();
     Team team(spec.threads, spec.cores);
     for (Ticket next = 1;; ++next) {
         while (!submitted_.wait_ge(next, WAIT_BOUND_NS)) {

@@ -9,6 +9,7 @@
 
 #include "base/word.h"
 #include "device/device.h"
+#include "device/pace.h"
 #include "device/team.h"
 
 namespace strata {
@@ -23,15 +24,16 @@ class CpuProgram : public Program {
 struct CpuSpec {
     int threads = 1;
     std::vector<int> cores;  // pinned to these, empty: anywhere
+    PaceSpec pace{};
     std::string label() const;
 };
 
 /// A worker thread with an in-order queue and a team of threads.
 class CpuDevice final : public Device {
   public:
-    /// `done` is raised after every program: the control thread's wake-up.
-    CpuDevice(const CpuSpec& spec, Word& done);
-    ~CpuDevice() override;  // finishes what is queued
+    /// `done` is raised after every program: the control thread's wake-up. `lane`: the stage, or DRAFT_LANE.
+    CpuDevice(const CpuSpec& spec, int lane, Word& done);
+    ~CpuDevice() override;  // finishes what is queued, holding nothing
 
     std::string describe() const override { return label_; }
     /// False if the system refused to pin the worker.
@@ -46,12 +48,31 @@ class CpuDevice final : public Device {
     std::string failure() const override;
     void clear_failure() override;
 
+    /// For programs: the places where the device's pace may keep them. See Pace.
+    void delay(ProgramKind kind, uint32_t window) noexcept {
+        if (pace_) pace_->delay(kind, window);
+    }
+    void hold(const Execution& execution) noexcept {
+        if (pace_) pace_->hold(execution);
+    }
+    /// The windows up to this one were rolled back: their forward programs are held no more.
+    void cut_runs(uint32_t window) noexcept {
+        if (pace_) pace_->cut(window, false);
+    }
+    /// They are over: nothing of theirs is held any more.
+    void cut(uint32_t window) noexcept {
+        if (pace_) pace_->cut(window, true);
+    }
+    /// Null for a plain device.
+    const Pace* pace() const { return pace_.get(); }
+
   private:
     static constexpr size_t QUEUE = 64;
     void serve(const CpuSpec& spec);
     void keep_failure(const char* what);
 
     const std::string label_;
+    const std::unique_ptr<Pace> pace_;
     Word& done_;
     // queue_[t % QUEUE] is written before submitted_ reaches t and read by the worker after (release /
     // acquire of Word); submit() refuses to run more than QUEUE ahead of finished_, so a place is never

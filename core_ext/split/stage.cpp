@@ -59,7 +59,7 @@ Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& 
     }
     if (shape.last())
         for (int i = 0; i < spec.threads; ++i) samplers_.emplace_back(kernels, d.n_vocab);
-    device_ = std::make_unique<CpuDevice>(spec, done);
+    device_ = std::make_unique<CpuDevice>(spec, shape.index, done);
 }
 
 // ---- memory
@@ -155,6 +155,8 @@ void Stage::wait_for_input(int slot) {
 void Stage::forward(Team& team, int slot) {
     Verifier& v = verifiers_[slot];
     const ForwardInputs& inputs = v.forward;
+    const ProgramKind kind = is_chunk(slot) ? ProgramKind::chunk : ProgramKind::forward;
+    device_->delay(kind, inputs.window);
     if (in_) {
         wait_for_input(slot);
         if ((*in_)[slot]->released(inputs.window)) return;
@@ -166,13 +168,16 @@ void Stage::forward(Team& team, int slot) {
                     ": an error was injected here");
 
     const uint64_t start = now_ns();
+    device_->delay(kind, inputs.window);
     struct {
         Stage* stage;
         int slot;
     } job{this, slot};
     team.run([&job](const Member& me) { job.stage->run_layers(me, job.slot); });
+    device_->hold({kind, inputs.window, inputs.rows, inputs.position, start});
     if (out_) {
         const uint64_t published = now_ns();
+        device_->hold({ProgramKind::publish, inputs.window, inputs.rows, inputs.position, published});
         (*out_)[slot]->publish(inputs.window);
         events_.span(EventKind::publish, published, shape_.index, inputs.window, inputs.rows);
     }
@@ -199,10 +204,12 @@ void Stage::run_layers(const Member& me, int slot) {
         LayerState state = layer_state(layer, v, slot);
         model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);
     }
-    if (out_)
+    if (out_) {
+        if (me.index == 0) device_->delay(ProgramKind::publish, inputs.window);
         ops.copy(x, (*out_)[slot]->rows(), n);
-    else
+    } else {
         run_head(me, v, x, ops);
+    }
 }
 
 /// Output norm, head, picks: what a row needs once it has left the last layer.
@@ -248,7 +255,9 @@ void Stage::pick_rows(const Member& me, Verifier& v) {
 /// before.
 void Stage::commit(Team& team, int slot) {
     const CommitInputs& inputs = verifiers_[slot].commit;
+    const ProgramKind kind = ProgramKind::commit;
     const uint64_t start = now_ns();
+    device_->delay(kind, inputs.window);
     if (n_delta_) {
         struct {
             Stage* stage;
@@ -267,6 +276,7 @@ void Stage::commit(Team& team, int slot) {
                     v.commit.rows);
         });
     }
+    device_->hold({kind, inputs.window, inputs.rows, 0, start});
     events_.span(EventKind::commit, start, shape_.index, inputs.window, inputs.rows, 0, inputs.speculative);
 }
 

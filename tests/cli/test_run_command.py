@@ -48,6 +48,13 @@ def test_every_key_of_the_contract(run_json: Any) -> None:
     assert sum(stage["run_ms"] for stage in got["stages"]) > 0
 
 
+def test_an_emulated_run_says_so(run_json: Any) -> None:
+    got = run_json("--device", "even:1,cpu:1")
+    assert got["emulated"] is True
+    assert got["devices"] == ["even 1 ms (emulated), cpu 1 thread", "cpu 1 thread"]
+    assert got["token_ids"] == run_json("--device", "delayed:1")["token_ids"]
+
+
 def test_nothing_generated_has_no_rates(strata: Strata) -> None:
     got = json.loads(strata("run", QWEN35, "--tokens", "1", "--ctx", "1", "--json").out)
     assert got.keys() >= KEYS

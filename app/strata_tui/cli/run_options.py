@@ -58,7 +58,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--profile", metavar="NAME|FILE", help="A run profile: laptop, or a .toml file."),
     click.option("--stages", metavar="N", type=click.IntRange(1, 32), help="Number of stages.  [default: 2]"),
     click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: by bytes."),
-    click.option("--device", metavar="D,D..", help="Of each stage: cpu, cpu:THREADS, cpu:THREADS@CORES."),
+    click.option("--device", metavar="D,D..", help="Of each stage: cpu, cpu:THREADS@CORES, even:MS .."),
     click.option(
         "--threads", metavar="N", type=click.IntRange(1, 1024), help="Per stage.  [default: cores / stages]"
     ),

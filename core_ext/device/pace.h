@@ -1,0 +1,133 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/word.h"
+
+namespace strata {
+
+/// What a device executes, as far as its pace is concerned. A publish is the part of a forward program that
+/// begins when the layers have run.
+enum class ProgramKind : uint8_t { forward, publish, commit, undo, draft, chunk };
+constexpr int N_PROGRAM_KINDS = 6;
+const char* program_name(ProgramKind kind);
+/// Throws Error.
+ProgramKind program_kind(const std::string& name);
+
+/// One execution of a program.
+struct Execution {
+    ProgramKind kind = ProgramKind::forward;
+    uint32_t window = 0;
+    int rows = 0;
+    int position = 0;       // of row 0 in the context
+    uint64_t start_ns = 0;  // it has had its input since
+};
+
+/// How a device paces its programs (split-decoding.md, section 9).
+struct PaceSpec {
+    enum class Kind : uint8_t {
+        none,     // as fast as they go
+        even,     // each lasts a fixed time from when it had its input: an emulation
+        delayed,  // some come late, by seeded amounts: a test
+    };
+    Kind kind = Kind::none;
+    // even
+    std::array<uint64_t, N_PROGRAM_KINDS> lasts_ns{};  // by ProgramKind; 0: not held
+    // delayed
+    uint64_t seed = 0;
+    uint32_t kinds = (1u << N_PROGRAM_KINDS) - 1;  // a bit a ProgramKind
+    float chance = 0.25f;                          // of a delay, at each place where there may be one
+    uint64_t max_ns = 1'000'000;                   // of one delay
+
+    static constexpr uint64_t MAX_LASTS_NS = 5'000'000'000;  // well within a reader's bounded wait
+    static constexpr uint64_t MAX_DELAY_NS = 1'000'000'000;
+
+    bool emulated() const { return kind == Kind::even; }
+    /// "even 10 ms, commit 0.2 ms (emulated)", "delayed by seed 7 (test)"; empty for none.
+    std::string label() const;
+    /// Throws Error: times, a chance or kinds that can't be used.
+    void check() const;
+};
+
+/// How well a pace was kept, by kind of program. Programs that were cut are not counted.
+struct PaceKept {
+    uint64_t programs = 0;       // that were to be held
+    uint64_t held_ns = 0;        // in all
+    uint64_t overruns = 0;       // of them took longer to compute than they should have lasted:
+    uint64_t over_ns = 0;        // in all ..
+    uint64_t worst_over_ns = 0;  // .. and at most. The timing is then not what was asked for
+    uint64_t worst_late_ns = 0;  // the latest return from a hold
+};
+
+/// When a device's programs may go on and end. One a device; none for a plain one.
+///
+/// The device's worker calls delay() and hold(). They sleep and then spin for a moment, so that many stages
+/// can share few cores. cut() may come from any thread.
+class Pace {
+  public:
+    /// `lane`: the stage, or DRAFT_LANE. Null for PaceSpec::Kind::none.
+    static std::unique_ptr<Pace> make(const PaceSpec& spec, int lane);
+    virtual ~Pace() = default;
+
+    /// At a place where a program may come late: before it looks at its input, before it uses it, before a
+    /// payload is written.
+    virtual void delay(ProgramKind kind, uint32_t window) noexcept = 0;
+    /// After the work, before its result is reported: returns when the program may end.
+    virtual void hold(const Execution& execution) noexcept = 0;
+
+    /// The windows up to this one are over: what waits for the end of their forward programs, or of all their
+    /// programs, now or later, waits no more.
+    void cut(uint32_t window, bool all_programs) noexcept;
+    PaceKept kept(ProgramKind kind) const;
+
+  protected:
+    /// False if it was cut.
+    bool sleep_until(uint64_t end_ns, ProgramKind kind, uint32_t window) noexcept;
+    void note_hold(ProgramKind kind, uint64_t from_ns, uint64_t end_ns, uint64_t now_ns) noexcept;
+
+  private:
+    // Each a figure of its own, written by the worker alone: nothing else hangs on them.
+    struct Kept {
+        std::atomic<uint64_t> programs{0}, held_ns{0}, overruns{0}, over_ns{0}, worst_over_ns{0},
+            worst_late_ns{0};
+    };
+    std::array<Kept, N_PROGRAM_KINDS> kept_;
+    Word runs_over_;  // forward programs of windows up to this one are cut
+    Word all_over_;   // and all their others
+};
+
+/// Each program of a kind lasts the same time, counted from when it had its input. Its result is the real
+/// one.
+class EvenPace final : public Pace {
+  public:
+    explicit EvenPace(const PaceSpec& spec) : lasts_ns_(spec.lasts_ns) {}
+    void delay(ProgramKind, uint32_t) noexcept override {}
+    void hold(const Execution& execution) noexcept override;
+
+  private:
+    const std::array<uint64_t, N_PROGRAM_KINDS> lasts_ns_;
+};
+
+/// Programs come late by chance, so that orders that are rare in life become common: before their input is
+/// looked at, before they use it, before a payload, before its ready word, before they end.
+class DelayedPace final : public Pace {
+  public:
+    DelayedPace(const PaceSpec& spec, int lane) : spec_(spec), lane_(lane) {}
+    void delay(ProgramKind kind, uint32_t window) noexcept override;
+    void hold(const Execution& execution) noexcept override { delay(execution.kind, execution.window); }
+
+    /// The delay at the `count`-th place of this kind on a device: the same for the same arguments, short
+    /// ones often, long ones rarely.
+    static uint64_t delay_ns(const PaceSpec& spec, int lane, ProgramKind kind, uint64_t count);
+
+  private:
+    const PaceSpec spec_;
+    const int lane_;
+    std::array<uint64_t, N_PROGRAM_KINDS> counts_{};  // the worker's
+};
+
+}  // namespace strata
