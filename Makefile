@@ -16,17 +16,23 @@ PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/
 NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test native lint asan tsan wheel clean
+.PHONY: help run test check check-full native lint asan tsan wheel clean
 
 help:  ## this list
 	@echo "strata-tui. Needs Python 3.11 or newer, a C++20 compiler and make."
-	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 run: $(VENV)/installed  ## install into .venv and open the console; ARGS="model.gguf --stages 3"
 	@strata-tui $(ARGS)
 
 test: $(VENV)/test-tools native  ## the native tests, then pytest; ARGS="-k trace"
 	python -m pytest -q $(ARGS)
+
+check: $(VENV)/installed  ## the text is the same whatever the switches: 64 arms; ARGS="model.gguf"
+	@strata-tui check $(ARGS)
+
+check-full: $(VENV)/installed  ## the same with up to 400 arms, all triples of switches: minutes
+	@strata-tui check --full $(ARGS)
 
 native: $(VENV)/installed  ## the native tests alone
 	@cmake -DSTRATA_TESTS=ON build/core >/dev/null

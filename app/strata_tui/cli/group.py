@@ -12,6 +12,7 @@ COMMANDS = {
     "open": "open a model in the console (the default: strata-tui model.gguf)",
     "run": "decode a prompt without the console",
     "eval": "one pass over given tokens: logits and hidden rows to a file",
+    "check": "the proof that the switches don't change the text",
     "inspect": "what is in a model file",
     "devices": "what devices there are",
 }

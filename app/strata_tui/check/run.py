@@ -1,0 +1,186 @@
+"""Runs arms: an engine for each number of stages, live switches set, each text beside plain decoding's."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from strata_tui.check.arms import ALL_FRONT_STAGES, Arm
+from strata_tui.check.compare import Outcome, state_difference, text_difference
+from strata_tui.check.texts import PROMPTS
+from strata_tui.engine import Engine
+from strata_tui.errors import StrataError
+from strata_tui.events import Events, Kind
+from strata_tui.options import Sampling
+
+SHORT_READ = 64  # longer prompts are read in chunks
+Text = tuple[str, str]  # prompt, sampling
+PLAIN = {
+    "overlap": False,
+    "pipeline_windows": 0,
+    "draft": "none",
+    "draft_max": 4,
+    "theta": 0.2,
+    "force_miss": 0,
+    "spec_depth": ALL_FRONT_STAGES,
+    "short_read": SHORT_READ,
+    "rate": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an arm gave: a text, a state, and what happened on the way."""
+
+    arm: Arm
+    outcome: Outcome
+    differences: tuple[str, ...]
+    in_force: Mapping[str, Any]
+    stats: Mapping[str, Any]
+    front_stages: Mapping[
+        str, Sequence[int]
+    ]  # "kept", "rolled_back": of each guess, those that it had reached
+    seconds: float
+
+    @property
+    def identical(self) -> bool:
+        return not self.differences
+
+    @property
+    def guesses(self) -> Mapping[str, int]:
+        """Fates; nothing at all where the engine builds no guesses."""
+        guesses: Mapping[str, int] = self.stats.get("guesses", {})
+        return guesses
+
+    def fate(self, name: str) -> int:
+        return self.guesses.get(name, 0)
+
+
+@dataclass
+class Check:
+    """Arms against plain decoding.
+
+    Attributes:
+        open_engine: an engine of so many stages; None: of the placement that was asked for.
+        samplings: by the names that arms use.
+        n_tokens: of a text.
+        references: plain decoding's outcome by text, for each list of kernels by layer.
+    """
+
+    open_engine: Callable[[int], Engine]
+    samplings: Mapping[str, Sampling]
+    n_tokens: int
+    references: dict[tuple[str, ...], dict[Text, Outcome]] = field(default_factory=dict)
+    _draft_cells: dict[tuple[Text, str, int], tuple[int, Arm]] = field(default_factory=dict)
+
+    def refer(self, stages: int, texts: Sequence[Text]) -> Iterator[tuple[Text, Outcome, str]]:
+        """Plain decoding of each text, twice; yields how the second differs ("": it doesn't)."""
+        with self.open_engine(stages) as engine:
+            found = self.references.setdefault(backend(engine), {})
+            for text in texts:
+                first, second = (self._decode(engine, text, PLAIN)[0] for _ in range(2))
+                found[text] = first
+                yield text, first, text_difference(first, second) or state_difference(first, second)
+
+    def run(self, arms: Sequence[Arm]) -> Iterator[Result]:
+        """Each arm in turn; an engine is loaded where the number of stages changes."""
+        for stages, placed in itertools.groupby(arms, lambda arm: arm.stages):
+            with self.open_engine(stages) as engine:
+                if backend(engine) not in self.references:
+                    raise StrataError("[check] the placements differ in their kernels: name one by --split")
+                for arm in placed:
+                    yield self._run_arm(engine, arm)
+
+    def _run_arm(self, engine: Engine, arm: Arm) -> Result:
+        reference = self.references[backend(engine)][arm.text]
+        begin = time.monotonic()
+        # One window in flight means prompt windows only: there, every prompt is read through them.
+        short_read = 1 << 20 if arm.pipeline_windows == 1 else SHORT_READ
+        switches = {**arm.switches, "short_read": short_read}
+        outcome, stats, events = self._decode(engine, arm.text, switches, reference.tokens)
+        differences = [
+            line
+            for line in (
+                outcome.error,
+                "" if outcome.error else text_difference(reference, outcome),
+                "" if outcome.error else state_difference(reference, outcome),
+                self._draft_difference(arm, outcome),
+            )
+            if line
+        ]
+        return Result(
+            arm=arm,
+            outcome=outcome,
+            differences=tuple(differences),
+            in_force=engine.switches.in_force(),
+            stats=stats,
+            front_stages={
+                "kept": events["a"][events["kind"] == Kind.guess_kept].tolist(),
+                "rolled_back": events["a"][events["kind"] == Kind.guess_rolled_back].tolist(),
+            },
+            seconds=time.monotonic() - begin,
+        )
+
+    def _draft_difference(self, arm: Arm, outcome: Outcome) -> str:
+        """Draft cells with other values than those of an arm with the same drafter and as many of them."""
+        if outcome.draft_cells is None or outcome.error:
+            return ""
+        key = (arm.text, arm.draft, outcome.draft_length)
+        cells, other = self._draft_cells.setdefault(key, (outcome.draft_cells, arm))
+        if cells == outcome.draft_cells:
+            return ""
+        return f"the draft layer's {outcome.draft_length} cells differ from those of: {other.name}"
+
+    def _decode(
+        self, engine: Engine, text: Text, switches: Mapping[str, Any], replay: Sequence[int] = ()
+    ) -> tuple[Outcome, dict[str, Any], Events]:
+        prompt, sampling = text
+        for name, value in switches.items():
+            with suppress(AttributeError):  # TEMP until the native switches are there
+                setattr(engine.switches, name, value)
+        tokens = engine.tokens_of(PROMPTS[prompt])
+        # What has no room goes from the front: the end is what the text goes on from.
+        tokens = tokens[-max(1, engine.context - self.n_tokens) :]
+        session = engine.session()
+        engine.events()
+        events = []
+        session.start(tokens, self.n_tokens, self.samplings[sampling], replay=replay)
+        try:
+            while session.running:
+                session.wait(0.5)
+                session.read()
+                events.append(engine.events())
+        finally:
+            if session.running:
+                session.cancel()
+                while session.running:
+                    session.wait(0.5)
+        events.append(engine.events())
+        emitted = session.tokens[len(tokens) :]
+        if session.finish == "error":
+            outcome = Outcome(emitted, error=session.error)
+        else:
+            outcome = Outcome.of(emitted, session.fingerprint())
+        return outcome, session.stats(), np.concatenate(events)
+
+
+def backend(engine: Engine) -> tuple[str, ...]:
+    """The kernels of each layer: what a text depends on beside model, prompt and sampling."""
+    return tuple(
+        stage.numerics for stage in engine.stages for _ in range(stage.first_layer, stage.last_layer + 1)
+    )
+
+
+def tokens_sha256(*texts: Sequence[int]) -> str:
+    """Of token ids in decimal, one a line, texts one after the other."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update("".join(f"{token}\n" for token in text).encode())
+    return digest.hexdigest()
