@@ -8,9 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reference.events import make
 from reference.lower_bound import Verified, actual, lower_bound, measured
+from reference.recorded import FATES, measured_rig, recorded
 from reference.schedule import Rig, Switches, Verdict, Window, draws
 from reference.schedule_simulator import simulate
+from strata_tui.events import Events, Kind, WindowFate
 
 # The draft chain is 3 outputs of 0.5 ms together, or of 0.25 each. Hand-off and verdict of the fast pair are
 # not published: 0.02 and 0.10 give the serial 8.07, the kept 3.70 and the bracketed ratios.
@@ -250,3 +253,49 @@ def test_the_lower_bound_is_the_longest_path() -> None:
     assert lower_bound([fresh, Verified(True, (20, 3), (1,), 4, 0)], 1) == 7 + 20 + 1 + 3 + 4  # stage order
     slow_first = Verified(True, (12, 3), (1,), 4, 0)
     assert lower_bound([fresh, kept, slow_first], 1) == 15 + 12 + 1 + 3 + 4  # a place from the 1st verdict on
+
+
+def events_of(windows: Sequence[Window], rig: Rig) -> Events:
+    """What an engine that kept exactly to a simulated schedule would have recorded."""
+
+    def ns(ms: float) -> int:
+        return 10**9 + round(ms * 1e6)
+
+    fates = {fate: kind for kind, fate in FATES.items() if fate}
+    parts = [make(Kind.request_begin, 10**9, window=1, a=1)]
+    for w in windows:
+        born = WindowFate.fresh if w.fate == "fresh" else 4
+        parts.append(make(Kind.window, ns(w.built_ms), 0, w.id, rows=w.rows, b=born))
+        for stage, (start, end) in enumerate(zip(w.start_ms, w.end_ms, strict=True)):
+            parts.append(make(Kind.run, ns(start), ns(end) - ns(start), w.id, stage, rows=w.rows))
+        if w.verified:
+            parts.append(make(Kind.verdict, ns(w.verdict_ms) - 10, 10, w.id, rows=w.rows, a=w.accepted))
+            parts.append(make(Kind.commit, ns(w.verdict_ms), 0, w.id, len(rig.run) - 1))
+        if w.kept:
+            kept = WindowFate.kept_after_fresh if w.fate == "kept after fresh" else WindowFate.kept_after_kept
+            parts.append(make(Kind.guess_kept, ns(w.start_ms[-1]), 0, w.id, b=kept))
+        elif w.fate != "fresh":
+            parts.append(make(fates[w.fate], ns(w.built_ms) + 1, 0, w.id))
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("windows", [0, 2, 3])
+def test_a_recording_gives_back_the_windows_and_the_rig(windows: int) -> None:
+    rig = replace(SOURCE_B, draft=0.0)
+    text = simulate(rig, Switches(windows), draws(0.6, 40))
+    recording = recorded(events_of(text, rig))
+    assert [(w.id, w.fate, w.rows) for w in recording.windows] == [(w.id, w.fate, w.rows) for w in text]
+    for ours, theirs in zip(recording.windows, text, strict=True):
+        assert ours.start_ms == pytest.approx(theirs.start_ms, abs=1e-5)
+        assert ours.end_ms == pytest.approx(theirs.end_ms, abs=1e-5)
+        assert ours.verdict_ms == pytest.approx(theirs.verdict_ms, abs=1e-5, nan_ok=True)
+    again = measured_rig(recording, cut=None)
+    assert again.run == pytest.approx(rig.run, abs=1e-5)
+    assert (again.handoff, again.verdict) == pytest.approx((rig.handoff, rig.verdict), abs=1e-5)
+    verdicts = recording.verdicts(own_times=True)
+    assert steps(simulate(again, Switches(windows), verdicts)) == pytest.approx(steps(text), abs=1e-4)
+
+
+def test_a_window_that_came_late_on_its_device_is_simulated_with_its_own_time() -> None:
+    late = Verdict(3, True, run=(3.6, 9.0))
+    assert steps(simulate(FAST_PAIR, Switches(2), [RIGHT, late, RIGHT]))[1] == pytest.approx(9.0 + 0.1)

@@ -46,6 +46,7 @@ class Verdict:
     accepted: int
     guess_right: bool
     estimate: float = 1.0  # of the guess behind it
+    run: Sequence[float] | None = None  # ms per stage of this very window, where it is known
 
 
 @dataclass(eq=False)

@@ -151,6 +151,7 @@ class _Simulation:
         for stage, end in enumerate(window.end_ms):
             if end > self.now and self.rig.cut is not None:
                 end = min(end, max(window.floor_ms[stage], self.now) + self.rig.cut)
+                window.start_ms[stage] = min(window.start_ms[stage], end)
                 window.end_ms[stage] = self.free[stage] = end
                 self.slot_free[stage][window.slot] = self.slot_read[stage][window.slot] = end
                 self.wake(end)
@@ -207,8 +208,16 @@ class _Simulation:
         start = max(floor, window.end_ms[stage - 1] + self.rig.handoff) if stage else floor
         window.floor_ms.append(floor)
         window.start_ms.append(start)
-        window.end_ms.append(self.program(stage, window.slot, self.rig.run[stage], start))
+        window.end_ms.append(self.program(stage, window.slot, self.run_ms(window, stage), start))
         self.slot_read[stage][window.slot] = window.end_ms[stage]
+
+    def run_ms(self, window: Window, stage: int) -> float:
+        """The rig's time, or this window's own where it is known and the window will be verified."""
+        ahead = self.queue.index(window)
+        truths = self.verdicts[self.verified : self.verified + ahead + 1]
+        comes_true = len(truths) > ahead and all(truth.guess_right for truth in truths[:ahead])
+        own = truths[ahead].run if comes_true else None
+        return self.rig.run[stage] if own is None else own[stage]
 
     def program(self, stage: int, slot: int, ms: float, start: float = 0.0) -> float:
         """Queues a program on a stage; returns its end."""

@@ -1,0 +1,175 @@
+"""The engine's schedule on even devices against the simulator's and the lower bound: schedule.py [MODEL]
+
+Each arm decodes a text with replayed drafts on stages whose programs last a fixed time (an emulation of time;
+tokens and verdicts are real). The verdicts that happened and the measured costs of host, drafts and commits
+go into the simulator; each window's start and end on each stage, counted from the verdict before it, must
+agree within 2 % of the arm's mean ms per window, and that mean with the lower bound of its depth within 3 %.
+
+A busy machine is late by itself: an arm that falls short is run again, up to --tries times, and the best try
+counts. `chrt -r 10` in front keeps other work from getting in between.
+"""
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import dataclasses
+
+from reference.lower_bound import actual, lower_bound, measured
+from reference.recorded import Recording, measured_rig, recorded
+from reference.schedule import Switches, Window
+from reference.schedule_simulator import simulate
+from strata_tui import Engine
+
+WINDOW_MS = 160.0  # a serial window: what the host adds is small beside it
+AGREE, BOUND = 0.02, 1.03
+CUT_MS = 0.2  # how soon a rolled-back program ends
+
+
+@dataclasses.dataclass
+class Off:
+    """The farthest that a start or an end of a verified window is from the simulated one."""
+
+    ms: float = 0.0
+    where: str = ""
+
+
+@dataclasses.dataclass
+class Arm:
+    stages: int
+    switches: Switches
+    recording: Recording
+    simulated: list[Window]
+    off: Off  # with the time that a stage's programs last
+    off_own: Off  # with the time that each of them lasted: what is left is not the devices'
+
+    @property
+    def ms(self) -> float:
+        return actual(self.recording.windows) / len(self.recording.verified)
+
+    @property
+    def simulated_ms(self) -> float:
+        return actual(self.simulated) / len(self.recording.verified)
+
+    @property
+    def ratio(self) -> float:
+        bound = lower_bound(measured(self.recording.windows), max(1, self.switches.windows) - 1)
+        return actual(self.recording.windows) / bound
+
+    @property
+    def passes(self) -> bool:
+        return self.off.ms <= AGREE * self.ms and self.ratio <= BOUND
+
+
+def compare(stages: int, switches: Switches, recording: Recording) -> Arm:
+    rig = measured_rig(recording, cut=CUT_MS)
+    fixed, own = (simulate(rig, switches, recording.verdicts(own_times)) for own_times in (False, True))
+    return Arm(
+        stages,
+        switches,
+        recording,
+        fixed,
+        farthest(recording.windows, fixed),
+        farthest(recording.windows, own),
+    )
+
+
+def farthest(ours: list[Window], theirs: list[Window]) -> Off:
+    """Over all verified windows; times count from the verdict before."""
+    off, zero, origins = Off(), theirs[0].start_ms[0], (0.0, 0.0)
+    pairs = zip((w for w in ours if w.verified), (w for w in theirs if w.verified), strict=True)
+    for our, their in pairs:
+        if (our.rows, our.fate) != (their.rows, their.fate):
+            return Off(
+                math.inf, f"window {our.id}: {our.fate} {our.rows}, simulated {their.fate} {their.rows}"
+            )
+        for stage in range(len(our.start_ms)):
+            for a, b in ((our.start_ms, their.start_ms), (our.end_ms, their.end_ms)):
+                ms = (a[stage] - origins[0]) - (b[stage] - zero - origins[1])
+                if abs(ms) > off.ms:
+                    off = Off(abs(ms), f"window {our.id} ({our.fate}) stage {stage} {ms:+.2f} ms")
+        origins = our.verdict_ms, their.verdict_ms - zero
+    return off
+
+
+def decode(engine: Engine, stages: int, switches: Switches) -> Arm:
+    engine.switches.pipeline_windows = switches.windows
+    session = engine.session()
+    prompt = engine.tokens_of("The")[:1]  # no more: there are no prompt windows
+    list(session.generate(prompt, max_tokens=switches.tokens or 0, ignore_eos=True))
+    return compare(stages, switches, recorded(engine.events()))
+
+
+def best_of(tries: int, engine: Engine, stages: int, switches: Switches) -> Arm:
+    arms: list[Arm] = []
+    while len(arms) < tries and not (arms and arms[-1].passes):
+        arms.append(decode(engine, stages, switches))
+    return min(arms, key=lambda arm: (not arm.passes, arm.off.ms))
+
+
+HEADER = (
+    "stages windows | verified kept, rolled back/late/ended (simulated) | ms per window, simulated | "
+    "off by, with own times | actual / lower bound of the same depth"
+)
+
+
+def fates(windows: list[Window]) -> str:
+    return "/".join(str(sum(w.fate == fate for w in windows)) for fate in ("rolled back", "late", "ended"))
+
+
+def row(arm: Arm) -> str:
+    verified = arm.recording.verified
+    return (
+        f"{arm.stages:6} {arm.switches.windows:7} | {len(verified):4} {sum(w.kept for w in verified):4}"
+        f" {fates(arm.recording.windows):>8} ({fates(arm.simulated)}) | {arm.ms:7.2f} {arm.simulated_ms:7.2f}"
+        f" | {arm.off.ms / arm.ms:6.2%} {arm.off_own.ms / arm.ms:6.2%} | {arm.ratio:.3f}"
+        f" | {'' if arm.passes else 'FALLS SHORT: '}{arm.off.where}"
+    )
+
+
+def arguments() -> argparse.Namespace:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("model", nargs="?")
+    options.add_argument("--stages", type=int, nargs="*", default=[2, 3, 4, 8])
+    options.add_argument("--windows", type=int, nargs="*", default=[0, 1, 2, 3, 4])
+    options.add_argument("--tokens", type=int, default=96)
+    options.add_argument("--tries", type=int, default=3)
+    options.add_argument("--keep", type=float, default=0.9, help="q of replay:Q")
+    options.add_argument("--costs", default="draft=1", help="what else is held: draft=1+commit=0.5+undo=1")
+    options.add_argument("--chain-ahead", action="store_true")
+    return options.parse_args()
+
+
+def main(asked: argparse.Namespace) -> int:
+    short, most = 0, max(asked.windows)
+    print(HEADER)
+    for stages in asked.stages:
+        with Engine.open(
+            asked.model,
+            devices=[f"even:{WINDOW_MS / stages:g}+{asked.costs}"] * stages,
+            pipeline_max=most,
+            draft=f"replay:{asked.keep}",
+            draft_max=3,
+            theta=0.0,
+            chain_ahead=asked.chain_ahead or None,
+        ) as engine:
+            for windows in asked.windows:
+                switches = Switches(
+                    windows=0 if windows == 1 else min(windows, stages),
+                    first_rows=1,
+                    allocated=min(most, stages),
+                    chain_ahead=asked.chain_ahead,
+                    tokens=asked.tokens,
+                )
+                arm = best_of(asked.tries, engine, stages, switches)
+                short += not arm.passes
+                print(row(arm), flush=True)
+    print(f"{short} arms fall short")
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(arguments()))
