@@ -8,7 +8,7 @@ import pytest
 
 from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice, Pace, Placement
-from strata_tui.placement import balanced_split, place
+from strata_tui.placement import balanced_split, crowded, place
 
 
 @dataclass
@@ -68,6 +68,8 @@ def test_the_number_of_stages_follows_from_split_stages_or_devices() -> None:
         (Placement(split=(12,)), "layers 0 to 11", "12"),
         (Placement(split=(3,), stages=3), "expected 2", "3"),
         (Placement(split=(3,), devices=(DeviceChoice(),) * 3), "1 or 2 devices", "3"),
+        (Placement(threads=65), "at most 64 a stage", "65"),
+        (Placement(devices=(DeviceChoice(), DeviceChoice(threads=65))), "at most 64 a stage", "65"),
     ],
 )
 def test_what_does_not_fit_is_refused(asked: Placement, expected: str, came: str) -> None:
@@ -75,6 +77,16 @@ def test_what_does_not_fit_is_refused(asked: Placement, expected: str, came: str
         place(asked, Weights(), n_cores=4)
     assert expected in str(refused.value)
     assert str(refused.value).endswith(f"got {came}")
+
+
+def test_more_threads_than_cores_is_said() -> None:
+    one, four, on_two = DeviceChoice(threads=1), DeviceChoice(threads=4), DeviceChoice("cpu", 3, (5, 6))
+    assert crowded([four, one, DeviceChoice("cpu", 2, (5, 6))], n_cores=4) == []
+    assert crowded([four] * 3, n_cores=2) == ["[device] every stage: 4 threads take turns on 2 usable cores"]
+    assert crowded([one, four, on_two], n_cores=1) == [
+        "[device] stage 1: 4 threads take turns on 1 usable core",
+        "[device] stage 2: 3 threads take turns on 2 usable cores",
+    ]
 
 
 def test_a_file_without_layers_is_refused() -> None:

@@ -67,6 +67,7 @@ class StageInfo:
     kv_bytes: int
     state_bytes: int
     buffer_bytes: int
+    pinned: bool  # False: the system refused to pin it to its cores
     isa: str
     numerics: str
 
@@ -166,6 +167,10 @@ HOST_LANE: int
 FINISHES: list[str]
 FATES: list[str]
 SWITCHES: list[str]
+
+class kernels:  # a submodule; the rest of it is for tests
+    @staticmethod
+    def measure_read_bandwidth(bytes: int, threads: int, seconds: float) -> float: ...  # GB/s
 
 def steady_ns() -> int: ...  # the events' clock
 def cpu_info() -> dict[str, Any]:

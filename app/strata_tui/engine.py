@@ -14,14 +14,16 @@ from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import Events
 from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
 from strata_tui.options import GREEDY, DeviceChoice, Placement, Sampling, parse_split
-from strata_tui.placement import place
+from strata_tui.placement import crowded, place
 from strata_tui.switches import BY_NAME
 from strata_tui.tokenizer import Tokenizer
 
-__all__ = ["Engine", "Sampling", "Session", "Switches", "cpu_info"]
+__all__ = ["Engine", "Sampling", "Session", "Switches", "cpu_info", "read_bandwidth"]
 
 cpu_info = _core.cpu_info
 MAX_DEFAULT_CONTEXT = 8192
+BANDWIDTH_BYTES = 128 << 20  # more than most processors' caches, little enough to be quick
+BANDWIDTH_S = 0.06
 
 
 @contextmanager
@@ -31,6 +33,17 @@ def _native_errors(kind: type[StrataError]) -> Iterator[None]:
         yield
     except _core.Error as error:
         raise kind(str(error)) from None
+
+
+def read_bandwidth(threads: int) -> float | None:
+    """GB/s at which so many threads together read memory, measured now in about 0.1 s; the roof of decoding.
+
+    None where the memory for it can't be had.
+    """
+    try:
+        return _core.kernels.measure_read_bandwidth(BANDWIDTH_BYTES, threads, BANDWIDTH_S)
+    except MemoryError:
+        return None
 
 
 class Switches:
@@ -240,7 +253,10 @@ class Engine:
         self.model = model
         try:
             with _native_errors(BadInput):
-                self.native = _core.Engine(model.native, _native_options(model, placement, events))
+                options = _native_options(model, placement, split, devices, events)
+                self.native = _core.Engine(model.native, options)
+        n_cores = len(cpu_info()["cores"])
+        split, devices = place(placement, model, n_cores)
         except MemoryError:
             raise BadInput("[engine] not enough memory: try a smaller --ctx or --chunk") from None
         self.switches = Switches(self.native)
@@ -253,6 +269,8 @@ class Engine:
 
     @classmethod
     def open(
+        self.pipeline_max: int = getattr(self.native, "pipeline_max", 0)
+        self._notices = [*crowded(devices, n_cores), *_refused_pins(self.stages)]
         cls,
         path: Path | str | None = None,
         *,
@@ -315,6 +333,11 @@ class Engine:
     def session(self) -> Session:
         """A new session; the one before is ended."""
         with _native_errors(StrataError):
+    def notices(self) -> list[str]:
+        """A line for whatever was asked for and can't be had, since the last call."""
+        lines, self._notices = self._notices + self.switches.notices(), []
+        return lines
+
             return Session(self)
 
     def events(self) -> Events:
@@ -407,8 +430,21 @@ def _device_spec(device: DeviceChoice) -> _core.DeviceSpec:
     )
 
 
-def _native_options(model: ModelFile, placement: Placement, events: bool) -> _core.EngineOptions:
-    split, devices = place(placement, model, n_cores=len(cpu_info()["cores"]))
+def _refused_pins(stages: Sequence[_core.StageInfo]) -> list[str]:
+    return [
+        f"[device] stage {stage.index}: the system refused to pin it ({stage.device}); it runs on any core"
+        for stage in stages
+        if not stage.pinned
+    ]
+
+
+def _native_options(
+    model: ModelFile,
+    placement: Placement,
+    split: Sequence[int],
+    devices: Sequence[DeviceChoice],
+    events: bool,
+) -> _core.EngineOptions:
     options = _core.EngineOptions()
     options.split = list(split)
     options.devices = [_device_spec(device) for device in devices]

@@ -10,6 +10,7 @@ from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice, Placement
 
 MAX_STAGES = 32
+MAX_THREADS_PER_CORE = 16  # of a stage: far beyond what helps, and such a team still gets through a text
 DEFAULT_STAGES = 2
 
 
@@ -89,4 +90,23 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
     choices = asked.devices or (DeviceChoice(),)
     if len(choices) == 1:
         choices *= n_stages
-    return split, tuple(replace(c, threads=c.threads or share) for c in choices)
+    devices = tuple(replace(c, threads=c.threads or share) for c in choices)
+    most, asked_for = MAX_THREADS_PER_CORE * n_cores, max(device.threads for device in devices)
+    if asked_for > most:
+        raise BadInput(
+            f"--threads: expected at most {most} a stage ({MAX_THREADS_PER_CORE} for each usable core), "
+            f"got {asked_for}"
+        )
+    return split, devices
+
+
+def crowded(devices: Sequence[DeviceChoice], n_cores: int) -> list[str]:
+    """A line for each stage whose threads have to take turns on its cores; one for all where they are alike."""
+    lines = {
+        i: f"{device.threads} threads take turns on {n} usable core{'' if n == 1 else 's'}"
+        for i, device in enumerate(devices)
+        if device.threads > (n := len(set(device.cores)) or n_cores)
+    }
+    if len(lines) == len(devices) and len(set(lines.values())) == 1:
+        return [f"[device] every stage: {lines[0]}"]
+    return [f"[device] stage {i}: {line}" for i, line in lines.items()]

@@ -9,7 +9,7 @@
 #include "bind/bind.h"
 #include "kernels/cpu/bandwidth.h"
 
-/// inspection and tests only: nothing of the product calls the kernels from Python.
+/// For inspection and tests; of the product only `devices` calls one from Python, to measure.
 
 namespace py = pybind11;
 using namespace strata;

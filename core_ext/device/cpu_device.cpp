@@ -1,6 +1,7 @@
 #include "device/cpu_device.h"
 
 #include <exception>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -18,7 +19,17 @@ std::string CpuSpec::label() const {
 
 CpuDevice::CpuDevice(const CpuSpec& spec, int lane, Word& done)
     : label_(spec.label()), pace_(Pace::make(spec.pace, lane)), done_(done) {
-    worker_ = std::thread([this, spec] { serve(spec); });
+    try {
+        team_.emplace(spec.threads, spec.cores);
+        worker_ = std::thread([this, &spec] {
+            pinned_ = pin_thread(spec.cores);
+            started_.count_down();
+            serve();
+        });
+    } catch (const std::system_error& error) {
+        throw Error("[device] " + label_ + ": the system gave no further thread: " + error.what());
+    }
+    started_.wait();
 }
 
 CpuDevice::~CpuDevice() {
@@ -36,16 +47,14 @@ Ticket CpuDevice::submit(Program& program) {
     return ticket;
 }
 
-void CpuDevice::serve(const CpuSpec& spec) {
-    if (!pin_thread(spec.cores)) pinned_.store(false, std::memory_order_release);
+void CpuDevice::serve() {
     if (pace_) wake_promptly();
-    Team team(spec.threads, spec.cores);
     for (Ticket next = 1;; ++next) {
         while (!submitted_.wait_ge(next, WAIT_BOUND_NS)) {
         }
         if (stop_.load(std::memory_order_acquire) && submitted_.value() == next) return;
         try {
-            queue_[next % QUEUE]->run(team);
+            queue_[next % QUEUE]->run(*team_);
         } catch (const std::exception& error) {
             keep_failure(error.what());
         }

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,12 +35,13 @@ struct CpuSpec {
 class CpuDevice final : public Device {
   public:
     /// `done` is raised after every program: the control thread's wake-up. `lane`: the stage, or DRAFT_LANE.
+    /// Throws Error if the system has no thread to give.
     CpuDevice(const CpuSpec& spec, int lane, Word& done);
     ~CpuDevice() override;  // finishes what is queued, holding nothing
 
     std::string describe() const override { return label_; }
-    /// False if the system refused to pin the worker.
-    bool pinned() const { return pinned_.load(std::memory_order_acquire); }
+    /// False if the system refused to pin the worker; known once the device is made.
+    bool pinned() const { return pinned_; }
 
     Ticket submit(Program& program) override;
     Ticket finished() const override { return finished_.value(); }
@@ -68,7 +72,7 @@ class CpuDevice final : public Device {
 
   private:
     static constexpr size_t QUEUE = 64;
-    void serve(const CpuSpec& spec);
+    void serve();
     void keep_failure(const char* what);
 
     const std::string label_;
@@ -82,10 +86,12 @@ class CpuDevice final : public Device {
     Word submitted_;
     Word finished_;
     std::atomic<bool> stop_{false};
-    std::atomic<bool> pinned_{true};
+    bool pinned_ = true;  // the worker's first act
+    std::latch started_{1};
     std::atomic<bool> failed_{false};  // set after failure_, before the ticket counts as finished
     mutable std::mutex failure_mutex_;
     std::string failure_;
+    std::optional<Team> team_;
     std::thread worker_;  // last: starts when all else is there
 };
 

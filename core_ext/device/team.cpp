@@ -6,10 +6,17 @@ namespace strata {
 
 Team::Team(int n_threads, std::vector<int> cores) : barrier_(n_threads), cores_(std::move(cores)) {
     for (int i = 0; i < n_threads; ++i) members_.push_back({i, n_threads, &barrier_});
-    for (int i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+    try {
+        for (int i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+    } catch (...) {  // the system's limit: those that started are joined
+        stop();
+        throw;
+    }
 }
 
-Team::~Team() {
+Team::~Team() { stop(); }
+
+void Team::stop() {
     job_ = nullptr;
     round_.increment();
     for (auto& thread : threads_) thread.join();

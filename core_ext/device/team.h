@@ -62,15 +62,18 @@ struct Member {
 /// n threads that walk through one function together: the calling thread is member 0, the others wait for it.
 class Team {
   public:
-    /// `cores`: where the members are pinned (any of them), empty for anywhere.
+    /// `cores`: where the members are pinned (any of them), empty for anywhere. Throws std::system_error if
+    /// the system refuses a thread.
     Team(int n_threads, std::vector<int> cores);
     ~Team();
-    /// Runs `job` on all members; returns when all are done. The job does not throw.
+    /// Runs `job` on all members, the caller being member 0 (always the same thread); returns when all are
+    /// done. The job does not throw.
     void run(const std::function<void(const Member&)>& job);
     int size() const { return static_cast<int>(members_.size()); }
 
   private:
     void serve(int index);
+    void stop();
     Barrier barrier_;
     std::vector<Member> members_;
     std::vector<int> cores_;

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.program import LLAMA, QWEN35, Strata
 
+few_cores = pytest.mark.skipif((os.cpu_count() or 1) >= 64, reason="1024 threads are allowed here")
 RUN = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2")
 
 
@@ -36,6 +37,7 @@ RUN = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2")
         ("--device cpu:1@3-1", "expected cpu", "3-1"),
         ("--device cpu:1@4000", "core", "4000"),
         ("--threads 0", "1<=x<=1024", "0"),
+        pytest.param("--threads 1024", "16 for each usable core", "1024", marks=few_cores),
         ("--ctx 0", "1<=x", "0"),
         ("--ctx 2", "context", "3"),
         ("--kv int8", "'f32', 'f16'", "int8"),

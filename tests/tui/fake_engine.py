@@ -58,9 +58,6 @@ class FakeSwitches:
     def in_force(self) -> dict[str, Any]:
         return dict(self._live)
 
-    def notices(self) -> list[str]:
-        return []
-
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SwitchId.__members__ if hasattr(self, name)}
 
@@ -174,6 +171,7 @@ class FakeEngine:
         self._note(Kind.request_begin, self._t, window=self._request, a=n_prompt)
         self._toggles(first=self._request == 1)
         self._written, self._limit, self._drafts, self._position = 0, max_tokens or 200, 0, n_prompt
+        self.unsaid: list[str] = []  # notices
         for start in range(0, n_prompt, 32):
             self._window += 1
             for s, ms in enumerate(self._stage_ms):
@@ -196,6 +194,10 @@ class FakeEngine:
         while self._emits and self._emits[0][0] <= self.clock.now_ns:
             assert self._session is not None
             token = self._emits.pop(0)[1]
+    def notices(self) -> list[str]:
+        lines, self.unsaid = self.unsaid, []
+        return lines
+
             self._session.tokens.append(token)
             self._session._unread.append(token)
         if self._session is not None and self._finish and self._finish[0] <= self.clock.now_ns:

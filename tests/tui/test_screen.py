@@ -25,6 +25,16 @@ async def test_every_line_fills_the_width(stages: tuple[float, ...]) -> None:
             assert {cell_len(line) for line in lines} == {width}
 
 
+async def test_a_notice_of_the_engine_is_shown_once() -> None:
+    engine = FakeEngine()
+    engine.unsaid = ["[device] stage 0: the system refused to pin it"]
+    async with console(engine) as seat:
+        await seat.play(200)
+        assert [note.message for note in seat.app._notifications] == [
+            "[device] stage 0: the system refused to pin it"
+        ]
+
+
 async def test_narrow_and_wide_are_css_classes() -> None:
     async with console(size=(80, 24)) as seat:
         assert seat.app.screen.has_class("-narrow") and seat.app.screen.has_class("-short")

@@ -30,7 +30,7 @@ def command(model: Path | None, ids: str, output: Path, **options: Any) -> None:
 
     output_file(output, "-o")
     with log_lines(run) as log, open_engine(run) as engine:
-        for note in run.notes:
+        for note in (*run.notes, *engine.notices()):
             log(note)
         arrays = engine.eval(tokens)
     unfinished = output.with_name(output.name + ".part")

@@ -52,13 +52,13 @@ def _headless(run: RunOptions, reason: str) -> int:
 
     with log_lines(run) as log, open_engine(run) as engine:
         print(f"no console here ({reason}): running headless; see strata-tui run --help", file=sys.stderr)
-        for note in run.notes:
+        for note in (*run.notes, *engine.notices()):
             log(note)
         if run.prompt is None:
             run = replace(run, prompt=(CHAT_PROMPTS if uses_chat(engine, run) else PROMPTS)[0])
         outcome = decode(engine, run, to_stdout)
         to_stdout("\n" if sys.stdout.isatty() else "")
-        for notice in engine.switches.notices():
+        for notice in engine.notices():
             log(notice)
         for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
             print(line, file=sys.stderr)

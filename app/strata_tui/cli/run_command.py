@@ -60,13 +60,13 @@ def command(
     if trace is not None:
         output_file(trace, "--trace")
     with log_lines(run) as log, open_engine(run) as engine:
-        for note in run.notes:
+        for note in (*run.notes, *engine.notices()):
             log(note)
         outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout)
         if not as_json:
             to_stdout("\n" if sys.stdout.isatty() else "")
         for line in (
-            *engine.switches.notices(),
+            *engine.notices(),
             *hand_off_lines(outcome.events, len(engine.stages)),
             pipeline_line(outcome.stats),
         ):

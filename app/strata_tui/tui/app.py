@@ -232,7 +232,7 @@ class Console(App[None]):
         if self.texts.ended is not None:
             self._log_request(self.texts.ended)
             self.texts.ended = None
-        for notice in engine.switches.notices():
+        for notice in engine.notices():
             self.notify(notice, markup=False)
         self._tell_errors()
         self._show(now)
