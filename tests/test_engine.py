@@ -1,6 +1,9 @@
 """Engine and Session as Python uses them, on small random weights; every arm against plain decoding."""
 
 import itertools
+import os
+import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.reference import no_pinning
 
 from strata_tui import Engine, Sampling
 from strata_tui.engine import Session, cpu_info
@@ -17,6 +21,7 @@ from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import EVENT_DTYPE, Finish, Kind, SwitchId
 from strata_tui.switches import BY_NAME
 
+ROOT = Path(__file__).parents[1]
 ORACLES = Path(__file__).parent / "data" / "oracles"
 QWEN35 = ORACLES / "micro-qwen35-friendly.gguf"  # 4 layers and a draft layer that is right part of the time
 LLAMA = ORACLES / "micro-llama.gguf"  # no draft layer
@@ -381,6 +386,73 @@ def test_without_tracing_nothing_is_recorded() -> None:
         engine.tracing = True
         assert list(engine.session().generate(PROMPT, max_tokens=5, ignore_eos=True))
         assert len(engine.events()) > 0
+
+
+# -- what the system denies
+
+
+@pytest.mark.skipif(not no_pinning.POSSIBLE, reason="pinning can be refused on Linux with seccomp only")
+def test_a_refused_pin_is_said_and_the_text_is_the_same() -> None:
+    core = cpu_info()["cores"][0]
+    code = f"""if True:
+        import sys
+        if sys.argv[1] == "refused":
+            from tests.reference.no_pinning import refuse_pinning
+            refuse_pinning()
+        from strata_tui import Engine
+        with Engine.open({str(QWEN35)!r}, devices=["cpu:1@{core}", "cpu:1"]) as engine:
+            print([stage.pinned for stage in engine.stages], engine.notices(), engine.notices())
+            print(list(engine.session().generate({PROMPT}, max_tokens=8)))
+        """
+    pinned, refused = (
+        subprocess.check_output([sys.executable, "-c", code, how], text=True, cwd=ROOT).splitlines()
+        for how in ("pinned", "refused")
+    )
+    assert pinned[0] == "[True, True] [] []"
+    line = f"[device] stage 0: the system refused to pin it (cpu 1 thread, core {core}); it runs on any core"
+    assert refused[0] == f"[False, True] {[line]} []"
+    assert pinned[1] == refused[1]
+
+
+def test_a_system_without_threads_refuses_in_one_line() -> None:
+    code = f"""if True:
+        import resource
+        from strata_tui import Engine
+        from strata_tui.errors import BadInput
+        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 29),) * 2)
+        try:
+            Engine.open({str(QWEN35)!r}, context=64, chunk=8)
+        except BadInput as error:
+            print(error)
+        """
+    # A thread takes as much address space as the stack's limit says; half of that is left.
+    stack = (1 << 30, resource.getrlimit(resource.RLIMIT_STACK)[1])
+    line = subprocess.check_output(
+        [sys.executable, "-c", code],
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, stack),
+    ).strip()
+    assert line.startswith("[device] cpu 1 thread: the system gave no further thread"), line
+
+
+@pytest.mark.parametrize("size", [0, 20_000, -1])
+def test_a_file_that_is_shortened_while_it_is_open_ends_the_text_with_a_line(
+    tmp_path: Path, size: int
+) -> None:
+    path = tmp_path / "m.gguf"
+    shutil.copy(QWEN35, path)
+    with Engine.open(path, rate=200) as engine:
+        text = engine.session().generate(PROMPT, ignore_eos=True)
+        next(text)
+        os.truncate(path, size if size >= 0 else path.stat().st_size - 1)
+        with pytest.raises(StrataError, match=r"m\.gguf: was changed or shortened while it was open"):
+            list(text)
+        with pytest.raises(StrataError, match="was changed or shortened"):
+            list(engine.session().generate(PROMPT, max_tokens=2))
+    with Engine.open(QWEN35) as engine:  # another file is another matter
+        assert list(engine.session().generate(PROMPT, max_tokens=2, ignore_eos=True))
 
 
 # -- opening and closing

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -36,6 +37,17 @@ class TensorInfo(NamedTuple):
         return n
 
 
+@contextmanager
+def _as_bad_input() -> Iterator[None]:
+    """What the native module says of a file is about what was given."""
+    from strata_tui import _core
+
+    try:
+        yield
+    except _core.Error as error:
+        raise BadInput(str(error)) from None
+
+
 class ModelFile:
     """An open GGUF file.
 
@@ -49,10 +61,8 @@ class ModelFile:
     def __init__(self, path: Path | str) -> None:
         from strata_tui import _core
 
-        try:
+        with _as_bad_input():
             self.native = _core.ModelFile(os.fsencode(path))
-        except _core.Error as error:
-            raise BadInput(str(error)) from None
         self.path = Path(path)
         self.file_name = self.native.name
 
@@ -61,7 +71,8 @@ class ModelFile:
     @cached_property
     def metadata(self) -> dict[str, Any]:
         """Scalars, strings and short arrays by key."""
-        return self.native.metadata()
+        with _as_bad_input():
+            return self.native.metadata()
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of `key`, or of the architecture's key where it begins with a dot."""
@@ -93,16 +104,13 @@ class ModelFile:
         Raises:
             BadInput: the key holds no array.
         """
-        from strata_tui import _core
-
-        try:
+        with _as_bad_input():
             return self.native.array(key) if key in self.keys else None
-        except _core.Error as error:
-            raise BadInput(str(error)) from None
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        return frozenset(self.native.keys())
+        with _as_bad_input():
+            return frozenset(self.native.keys())
 
     @property
     def architecture(self) -> str:

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped_range.h"
 #include "base/text.h"
 
 namespace strata {
@@ -26,6 +27,15 @@ struct Descriptor {
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
     throw Error("[open] " + shown(path, 1000) + ": " + why);
+}
+
+int64_t time_of_change_ns(const struct stat& status) {
+#ifdef __APPLE__
+    const timespec& time = status.st_mtimespec;
+#else
+    const timespec& time = status.st_mtim;
+#endif
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace
@@ -46,19 +56,33 @@ MappedFile::MappedFile(const std::string& path) {
     if (mapping == MAP_FAILED) fail(path, std::string("cannot be mapped: ") + std::strerror(errno));
     data_ = static_cast<const uint8_t*>(mapping);
     size_bytes_ = size;
+    changed_ns_ = time_of_change_ns(status);
+    range_ = MappedRange::watch(data_, size);
+    fd_ = std::exchange(file.fd, -1);
 }
 
 MappedFile::~MappedFile() {
+    if (range_) range_->forget();
     if (data_) ::munmap(const_cast<uint8_t*>(data_), size_bytes_);
+    if (fd_ >= 0) ::close(fd_);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
     std::swap(data_, other.data_);
     std::swap(size_bytes_, other.size_bytes_);
+    std::swap(changed_ns_, other.changed_ns_);
+    std::swap(range_, other.range_);
     return *this;
+}
+
+bool MappedFile::changed() const {
+    if (!data_) return false;
+    struct stat status{};
+    return range_->lost() || ::fstat(fd_, &status) != 0 ||
+           static_cast<uint64_t>(status.st_size) != size_bytes_ || time_of_change_ns(status) != changed_ns_;
 }
 
 }  // namespace strata

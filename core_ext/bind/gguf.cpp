@@ -101,17 +101,20 @@ py::dict metadata(const ModelFileHandle& model) {
     const GgufFile& file = *model.file;
     py::dict out;
     for (const std::string_view key : file.keys()) {
-        const GgufValue& value = *file.find(key);
-        const auto* array = std::get_if<GgufArray>(&value);
+        const GgufValue* value = file.find(key);
+        if (!value) break;  // the key's bytes are not what they were
+        const auto* array = std::get_if<GgufArray>(value);
         const bool listed = !array || (array->count <= SMALL_ARRAY && array->element_type != NESTED);
-        if (listed) out[text(key)] = object_of(file, value);
+        if (listed) out[text(key)] = object_of(file, *value);
     }
+    file.require_unchanged();
     return out;
 }
 
 py::list keys(const ModelFileHandle& model) {
     py::list out;
     for (const std::string_view key : model.file->keys()) out.append(text(key));
+    model.file->require_unchanged();
     return out;
 }
 
@@ -146,8 +149,15 @@ void bind_gguf(py::module_& m) {
              "elements "
              "are left out (array).")
         .def("keys", &keys, "Every key, in the file's order.")
-        .def("array", &array, py::arg("key"),
-             "An array of any length: strings as a list of str or bytes, numbers as numpy.")
+        .def(
+            "array",
+            [](const Model& model, const std::string& key) {
+                model.file->require_unchanged();  // lengths within the array were checked when it was opened
+                py::object values = array(model, key);
+                model.file->require_unchanged();
+                return values;
+            },
+            py::arg("key"), "An array of any length: strings as a list of str or bytes, numbers as numpy.")
         .def(
             "array_length",
             [](const Model& model, const std::string& key) { return array_of(*model.file, key).count; },

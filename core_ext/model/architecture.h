@@ -61,6 +61,9 @@ class Architecture {
     /// 1 / theta_i, [n_rot / 2]: cos and sin of position * inv_freq rotate pair i.
     const std::vector<double>& inv_freq() const { return inv_freq_; }
 
+    /// The file that the weights are views of.
+    const GgufFile& file() const { return *file_; }
+
     const Weight& embedding() const { return embedding_; }
     const Weight& head() const { return head_; }
     const float* output_norm() const { return output_norm_.data(); }

@@ -64,7 +64,13 @@ std::shared_ptr<const GgufFile> GgufFile::open(const std::string& path) {
     file->name_ = path.substr(path.find_last_of('/') + 1);
     file->mapping_ = MappedFile(path);
     file->bytes_ = file->mapping_.bytes();
-    file->read_all();
+    try {
+        file->read_all();
+    } catch (const Error&) {
+        file->require_unchanged();  // the better reason
+        throw;
+    }
+    file->require_unchanged();
     return file;
 }
 

@@ -81,6 +81,11 @@ class GgufFile {
     /// The same for a small matrix, as [n_rows, n_in] (shape [n_in, n_rows] in the file).
     std::vector<float> matrix(std::string_view name, int64_t n_in, int64_t n_rows,
                               bool optional = false) const;
+    /// Throws Error if the file has been shortened or written to since it was opened: what was read from it
+    /// may be wrong then. Asked after a reading or a computation, before its result is used.
+    void require_unchanged() const {
+        if (mapping_.changed()) fail("was changed or shortened while it was open; open it again");
+    }
     /// One line for an error: "[gguf] NAME: what".
     [[noreturn]] void fail(const std::string& what) const;
 

@@ -174,6 +174,7 @@ void Stage::forward(Team& team, int slot) {
         int slot;
     } job{this, slot};
     team.run([&job](const Member& me) { job.stage->run_layers(me, job.slot); });
+    model_.file().require_unchanged();
     device_->hold({kind, inputs.window, inputs.rows, inputs.position, start});
     if (out_) {
         const uint64_t published = now_ns();
