@@ -16,7 +16,7 @@ PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/
 NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-full native lint asan tsan wheel clean
+.PHONY: help run test check check-full native bench lint asan tsan wheel clean
 
 help:  ## this list
 	@echo "strata-tui. Needs Python 3.11 or newer, a C++20 compiler and make."
@@ -38,6 +38,11 @@ native: $(VENV)/installed  ## the native tests alone
 	@cmake -DSTRATA_TESTS=ON build/core >/dev/null
 	@cmake --build build/core --target strata_tests
 	build/core/strata_tests
+
+bench: $(VENV)/installed  ## how fast the kernels are on one thread; ARGS="avx2 Q4_K"
+	@cmake -DSTRATA_TESTS=ON build/core >/dev/null
+	@cmake --build build/core --target strata_bench
+	build/core/strata_bench $(ARGS)
 
 lint: $(VENV)/dev-tools  ## ruff, mypy, clang-format, codespell
 	ruff check .
