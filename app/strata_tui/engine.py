@@ -62,6 +62,9 @@ class Switches:
     theta: float
     short_read: int
     rate: float
+    force_miss: int
+    spec_depth: int
+    chain_ahead: bool
     paused: bool
 
     def __init__(self, native: _core.Engine) -> None:
@@ -251,12 +254,12 @@ class Engine:
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
         require_supported(model)
         self.model = model
+        n_cores = len(cpu_info()["cores"])
+        split, devices = place(placement, model, n_cores)
         try:
             with _native_errors(BadInput):
                 options = _native_options(model, placement, split, devices, events)
                 self.native = _core.Engine(model.native, options)
-        n_cores = len(cpu_info()["cores"])
-        split, devices = place(placement, model, n_cores)
         except MemoryError:
             raise BadInput("[engine] not enough memory: try a smaller --ctx or --chunk") from None
         self.switches = Switches(self.native)
@@ -266,11 +269,11 @@ class Engine:
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context
         self.has_draft_layer = self.native.has_draft_layer
+        self.pipeline_max: int = getattr(self.native, "pipeline_max", 0)
+        self._notices = [*crowded(devices, n_cores), *_refused_pins(self.stages)]
 
     @classmethod
     def open(
-        self.pipeline_max: int = getattr(self.native, "pipeline_max", 0)
-        self._notices = [*crowded(devices, n_cores), *_refused_pins(self.stages)]
         cls,
         path: Path | str | None = None,
         *,
@@ -330,14 +333,14 @@ class Engine:
             if value is not None:
                 setattr(self.switches, name, value)
 
-    def session(self) -> Session:
-        """A new session; the one before is ended."""
-        with _native_errors(StrataError):
     def notices(self) -> list[str]:
         """A line for whatever was asked for and can't be had, since the last call."""
         lines, self._notices = self._notices + self.switches.notices(), []
         return lines
 
+    def session(self) -> Session:
+        """A new session; the one before is ended."""
+        with _native_errors(StrataError):
             return Session(self)
 
     def events(self) -> Events:
