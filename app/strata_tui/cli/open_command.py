@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from dataclasses import replace
@@ -40,6 +41,7 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
     if reason:
         return _headless(run, reason)
     from strata_tui.tui.console import run_console
+    gc.disable()  # nothing is garbage yet; run_console turns it on behind the first paint
 
     return run_console(run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from strata_tui.tui.opening import open_model
 
 if TYPE_CHECKING:
     from strata_tui.options import RunOptions
+    from strata_tui.tui.app import Progress
+    from strata_tui.tui.opened import Opened
 
 
 def run_console(options: RunOptions) -> int:
@@ -23,10 +26,17 @@ def run_console(options: RunOptions) -> int:
         StrataError: no model could be opened; the screen has said so too.
     """
     glyphs = ASCII if options.ascii else MONO if os.environ.get("NO_COLOR") else COLOUR
-    app = Console(lambda progress: open_model(options, progress), glyphs, notes=options.notes)
+
+    def open_behind_the_first_paint(progress: Progress) -> Opened:
+        gc.freeze()  # what was imported stays: later collections need not walk it
+        gc.enable()
+        return open_model(options, progress)
+
+    app = Console(open_behind_the_first_paint, glyphs, notes=options.notes)
     try:
         app.run()
     finally:
+        gc.enable()
         app.close()
     if app.open_error is not None:
         raise app.open_error
