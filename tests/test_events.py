@@ -20,7 +20,7 @@ CODE = re.sub(r"//.*", "", HEADER.read_text())
 def test_numbers_are_those_of_the_header(name: str, of: type[IntEnum]) -> None:
     body = re.search(rf"enum class {name} : uint8_t {{(.*?)}};", CODE, re.DOTALL)
     assert body is not None
-    in_header = {key: int(value) for key, value in re.findall(r"(\w+) = (\d+)", body[1])}
+    in_header = {key: int(value) for key, value in re.findall(r"(\w+)\s*=\s*(\d+)", body[1])}
     in_header.pop("none", None)
     assert in_header == {member.name: member.value for member in of}
 

@@ -57,6 +57,7 @@ class Kind(IntEnum):
     request_end = 26
     error = 27
     paused = 28
+    miss = 29
 
 
 class WindowFate(IntEnum):
@@ -64,6 +65,15 @@ class WindowFate(IntEnum):
     kept_after_fresh = 1
     kept_after_kept = 2
     prompt = 3
+    guess = 4  # not verified yet
+
+
+class MissCause(IntEnum):
+    """Why a launched guess did not come true."""
+
+    drafts_wrong = 1
+    bonus_wrong = 2
+    forced = 3
 
 
 class Finish(IntEnum):
@@ -87,6 +97,7 @@ class SwitchId(IntEnum):
     force_miss = 8
     spec_depth = 9
     pipeline_log = 10
+    chain_ahead = 11
 
 
 IN_MILLIONTHS = frozenset({SwitchId.draft_min_p, SwitchId.theta})  # how these switches' values are stored

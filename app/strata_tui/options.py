@@ -192,5 +192,6 @@ class RunOptions:
     chat: bool | None = None  # None = where the file has a template
     ignore_eos: bool = False
     log: Path | None = None
+    reports: frozenset[str] = frozenset()  # told of each request; see switches.REPORTS
     notes: tuple[str, ...] = ()  # lines to say once
     ascii: bool = False

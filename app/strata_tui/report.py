@@ -5,21 +5,27 @@ Pure functions over the engine's counters and events.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from strata_tui.events import Events, Kind, WindowFate
 
-_LATER: dict[str, Any] = {
-    "ms_kept_after_fresh": None,
-    "ms_kept_after_kept": None,
-    "bound": None,
-    "wasted_ms": None,
-    "guesses": None,
-}
-"""Keys of run --json whose features come later."""
+_NO_GUESSES = (
+    "built gated late launched kept rolled_back ended bonus_wrong draft_wrong forced second_choice_right"
+)
+
+
+def _complete(stats: dict[str, Any]) -> dict[str, Any]:
+    """For an engine from before the guesses: every window is fresh."""
+    return {
+        "guesses": dict.fromkeys(_NO_GUESSES.split(), 0),
+        "windows_by_class": [stats["windows"], 0, 0],
+        "window_ns_by_class": [stats["window_ns"], 0, 0],
+        **stats,
+    }
 
 
 def per_second(count: float, ns: float) -> float | None:
@@ -32,6 +38,7 @@ def rates(stats: dict[str, Any]) -> dict[str, Any]:
     tokens_per_s counts the tokens of verify windows over their time, verdict to verdict, without what a rate
     cap or a pause held back.
     """
+    stats = _complete(stats)
     windows = stats["windows"]
     ms_per_window = stats["window_ns"] / windows / 1e6 if windows else None
     accepted_at = [
@@ -44,16 +51,34 @@ def rates(stats: dict[str, Any]) -> dict[str, Any]:
         "time_to_first_token_ms": stats["first_token_ns"] / 1e6 if stats["generated"] else None,
         "tokens_per_s": per_second(stats["generated"], stats["window_ns"]),
         "ms_per_window": ms_per_window,
-        "ms_fresh": ms_per_window,  # all windows are fresh without guesses
+        **{f"ms_{name}": ms for name, ms in ms_by_class(stats).items()},
         "tokens_per_window": stats["generated"] / windows if windows else None,
         "windows": windows,
         "drafted": stats["drafted"],
         "accepted": stats["accepted"],
         "accepted_per_position": accepted_at,
+        "guesses": dict(stats["guesses"]),
         "windows_overlapped": stats["windows_overlapped"],
         "cached_tokens": stats["cached_tokens"],
         "prompt_tokens": stats["prompt_tokens"],
     }
+
+
+def ms_by_class(stats: dict[str, Any]) -> dict[str, float | None]:
+    """Mean ms per window, verdict to verdict: fresh, kept_after_fresh, kept_after_kept."""
+    of_classes = zip(WindowFate, stats["windows_by_class"], stats["window_ns_by_class"], strict=False)
+    return {fate.name: ns / n / 1e6 if n else None for fate, n, ns in of_classes}
+
+
+def wasted_ms(events: Events) -> float:
+    """Device time of the programs of windows that were rolled back."""
+    lost = events["window"][_is_roll_back(events)]
+    runs = events[(events["kind"] == Kind.run) & np.isin(events["window"], lost)]
+    return float(runs["dur_ns"].sum()) / 1e6
+
+
+def _is_roll_back(events: Events) -> npt.NDArray[np.bool_]:
+    return np.asarray(events["kind"] == Kind.guess_rolled_back)
 
 
 def stage_times(events: Events, n_stages: int) -> list[dict[str, Any]]:
@@ -105,10 +130,84 @@ def hand_off_lines(events: Events, n_stages: int) -> list[str]:
 
 
 def pipeline_line(stats: dict[str, Any]) -> str:
-    """The `strata pipeline:` line; without pipelined windows nothing is launched ahead of a verdict."""
-    ms = f"{stats['window_ns'] / stats['windows'] / 1e6:.2f}" if stats["windows"] else "-"
-    guesses = "launched 0, kept 0, rolled back 0, gated 0"
-    return f"strata pipeline: windows {stats['windows']}, {guesses}, ms fresh {ms}"
+    """The `strata pipeline:` line; classes without a window have no ms."""
+    stats = _complete(stats)
+    g = stats["guesses"]
+    guesses = (
+        f"launched {g['launched']}, kept {g['kept']}, rolled back {g['rolled_back']}, gated {g['gated']}"
+    )
+    ms = ", ".join(
+        f"{name.replace('_', ' ')} {'-' if value is None else f'{value:.2f}'}"
+        for name, value in ms_by_class(stats).items()
+    )
+    return f"strata pipeline: windows {stats['windows']}, {guesses}, ms {ms}"
+
+
+def decode_timing_line(events: Events, stats: dict[str, Any]) -> str:
+    """STRATA_DECODE_TIMING: ms per window by class, tokens per window, and what else a window costs."""
+    stats = _complete(stats)
+    windows = stats["windows"]
+
+    def each(ns: float) -> str:
+        return f"{ns / windows / 1e6:.3f}" if windows else "-"
+
+    def spent(*kinds: Kind) -> str:
+        return each(events["dur_ns"][np.isin(events["kind"], kinds)].sum())
+
+    classes = ", ".join(
+        f"{name.replace('_', ' ')} {'-' if ms is None else f'{ms:.3f}'} (of {n})"
+        for (name, ms), n in zip(ms_by_class(stats).items(), stats["windows_by_class"], strict=True)
+    )
+    tokens = f"{stats['generated'] / windows:.3f}" if windows else "-"
+    return (
+        f"strata timing: ms per window {each(stats['window_ns'])}: {classes}; tokens per window {tokens}; "
+        f"draft {spent(Kind.draft_step)}, verdict {spent(Kind.verdict)}, "
+        f"commit {spent(Kind.commit, Kind.undo)} ms per window"
+    )
+
+
+_SPENT = {
+    "run": Kind.run,
+    "wait": Kind.wait_ready,
+    "staging": Kind.stage_inputs,
+    "launch": Kind.launch,
+    "sync": Kind.sync,
+    "hand-off": Kind.publish,
+    "commit": Kind.commit,
+    "undo": Kind.undo,
+}
+
+
+def split_timing_lines(events: Events, n_stages: int) -> list[str]:
+    """STRATA_SPLIT_TIMING: a line a stage, ms over the text.
+
+    The hand-off lies inside the run, and so does what is lost: the runs of windows rolled back.
+    """
+    lines = []
+    for stage in range(n_stages):
+        here = events[events["stage"] == stage]
+        spent = {name: here["dur_ns"][here["kind"] == kind].sum() / 1e6 for name, kind in _SPENT.items()}
+        spent["lost"] = wasted_ms(events[(events["stage"] == stage) | _is_roll_back(events)])
+        shown = ", ".join(f"{name} {ms:.2f}" for name, ms in spent.items())
+        lines.append(f"strata timing: stage {stage}: {shown} ms")
+    return lines
+
+
+def request_lines(
+    events: Events, n_stages: int, stats: dict[str, Any], reports: Collection[str] = ()
+) -> list[str]:
+    """All lines of a request that has ended.
+
+    Args:
+        events: of this request.
+        reports: names of `switches.REPORTS`.
+    """
+    lines = [*hand_off_lines(events, n_stages), pipeline_line(stats)]
+    if "decode_timing" in reports:
+        lines.append(decode_timing_line(events, stats))
+    if "split_timing" in reports:
+        lines += split_timing_lines(events, n_stages)
+    return lines
 
 
 def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> list[str]:
@@ -134,6 +233,15 @@ def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> li
             f"drafts: {r['accepted']} of {r['drafted']} accepted ({r['accepted'] / r['drafted']:.0%}); "
             f"by position, of the windows that had one: {shares}"
         )
+    g = r["guesses"]
+    if g["launched"]:
+        decided = g["kept"] + g["rolled_back"]
+        kept = f"{g['kept']} of {decided} kept" + (f" ({g['kept'] / decided:.0%})" if decided else "")
+        wrong = f"{g['draft_wrong']} drafts wrong, {g['bonus_wrong']} bonus wrong"
+        lines.append(
+            f"guesses: {kept}, {g['ended']} ended with the text; {g['gated']} gated, {g['late']} late; "
+            f"misses: {wrong} (second choice right: {g['second_choice_right']})"
+        )
     if dropped_events:
         lines.append(f"{dropped_events:,} events were dropped: times by stage are too low")
     return lines
@@ -148,7 +256,7 @@ def run_json(
     text: dict[str, Any],
     dropped_events: int,
 ) -> dict[str, Any]:
-    """The object of `run --json`: every key of the contract, those of later features null.
+    """The object of `run --json`: every key of the contract, `bound` still null.
 
     Args:
         model: model, model_sha256, arch, emulated.
@@ -168,7 +276,8 @@ def run_json(
         "switches": switches,
         **text,
         **rates(stats),
-        **_LATER,
+        "wasted_ms": wasted_ms(events),
+        "bound": None,  # comes with the analysis of critical paths
         "stages_busy_mean": stages_busy_mean(events, len(stages)),
         "dropped_events": dropped_events,
     }

@@ -64,6 +64,8 @@ class Switch:
     default: Any  # None: the engine decides by the file
     accepts: Accepts
     meaning: str
+    has_flag: bool = True
+    only_debug: bool = False  # its variable is read only with STRATA_PIPELINE_DEBUG=1
 
     @property
     def flag(self) -> str:
@@ -71,10 +73,7 @@ class Switch:
 
     def read(self, text: str, where: str) -> Any:
         """The value of a text; `where` names its flag, variable or key in the error."""
-        try:
-            return self.accepts.read(text)
-        except (ValueError, KeyError):
-            raise BadInput(f"{where}: expected {self.accepts.what}, got {text!r}") from None
+        return _read(self.accepts, text, where)
 
 
 SWITCHES = (
@@ -83,15 +82,52 @@ SWITCHES = (
     Switch("draft", "", None, DRAFT, "where drafts come from; mtp if the file has it, else lookup"),
     Switch("draft_max", "", 4, _whole(0, MAX_DRAFTS), "drafts a window at most"),
     Switch("draft_min_p", "", 0.0, _number(0, 1), "drafting stops below this probability"),
-    Switch("theta", "STRATA_PIPELINE_THETA", 0.2, _number(0, 1e6), "guesses below this estimate are gated"),
+    Switch(
+        "theta",
+        "STRATA_PIPELINE_THETA",
+        0.2,
+        _number(0, 1e6),
+        "guesses below this estimate are gated; above 1: no guesses",
+        only_debug=True,
+    ),
     Switch("short_read", "", 64, _whole(0, 1 << 20), "prompt rests up to this long are read through windows"),
     Switch("rate", "", 0.0, _number(0, 1e6), "tokens per second at most; 0: no cap"),
+    Switch(
+        "force_miss",
+        "STRATA_PIPELINE_FORCE_MISS",
+        None,
+        _whole(0, 1 << 30),
+        "every n-th guess is made wrong; 0: none",
+        has_flag=False,
+        only_debug=True,
+    ),
+    Switch(
+        "spec_depth",
+        "STRATA_PIPELINE_SPEC_DEPTH",
+        None,
+        _whole(0, 32),
+        "guesses stay on the first k front stages",
+        has_flag=False,
+        only_debug=True,
+    ),
+    Switch(
+        "chain_ahead",
+        "",
+        None,
+        ON_OFF,
+        "the draft chain runs ahead of the verdict",
+        has_flag=False,
+    ),
 )
 BY_NAME = {switch.name: switch for switch in SWITCHES}
 
-TEST_SWITCHES = ("STRATA_PIPELINE_FORCE_MISS", "STRATA_PIPELINE_SPEC_DEPTH", "STRATA_PIPELINE_LOG")
-"""Read only with STRATA_PIPELINE_DEBUG=1; they come with pipelined windows, as do the reports."""
-REPORTS = ("STRATA_DECODE_TIMING", "STRATA_SPLIT_TIMING", "STRATA_VERIFY_PROFILE")
+REPORTS = {
+    "pipeline_log": "STRATA_PIPELINE_LOG",  # only with STRATA_PIPELINE_DEBUG=1
+    "decode_timing": "STRATA_DECODE_TIMING",
+    "split_timing": "STRATA_SPLIT_TIMING",
+    "verify_profile": "STRATA_VERIFY_PROFILE",
+}
+"""What can be told of each request beside its two lines, and the variable that asks for it."""
 
 FLAGS_WITHOUT_COUNTERPART = {
     "--pcie-frac": "no experts are streamed over a bus",
@@ -121,30 +157,59 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> tuple[dict[
     Raises:
         BadInput: a value that its switch doesn't accept.
     """
-    debug = environment.get("STRATA_PIPELINE_DEBUG") == "1"
-    only_with_debug = "it is read only with STRATA_PIPELINE_DEBUG=1"
+    debug = _debug(environment)
     values: dict[str, Any] = {}
     notes: list[str] = []
     for switch in SWITCHES:
         text = environment.get(switch.environment, "") if switch.environment else ""
         if not text:
             continue
-        if switch.name == "theta" and not debug:
-            notes.append(f"{switch.environment} is set and not used: {only_with_debug}; --theta needs none")
+        if switch.only_debug and not debug:
+            notes.append(_only_with_debug(switch.environment) + ("; --theta needs none" * switch.has_flag))
             continue
         values[switch.name] = switch.read(text, switch.environment)
-    for name in TEST_SWITCHES:
-        if environment.get(name):
-            why = "it comes with pipelined windows" if debug else only_with_debug
-            notes.append(f"{name} is set and not used: {why}")
-    for name in REPORTS:
-        if environment.get(name, "0") not in ("", "0"):
-            notes.append(f"{name} is set and not used: it comes with pipelined windows")
     for name in sorted(environment):
         for start, why in VARIABLES_WITHOUT_COUNTERPART.items():
             if environment[name] and (name == start or (start.endswith("_") and name.startswith(start))):
                 notes.append(without_counterpart(name, why))
     return values, notes
+
+
+def reports(environment: Mapping[str, str] = os.environ) -> tuple[frozenset[str], list[str]]:
+    """Reports that the environment asks for, and a line for each that can't be had.
+
+    Raises:
+        BadInput: a value other than 0 or 1.
+    """
+    asked: set[str] = set()
+    notes: list[str] = []
+    for name, variable in REPORTS.items():
+        text = environment.get(variable, "")
+        if not text:
+            continue
+        if name == "pipeline_log" and not _debug(environment):
+            notes.append(_only_with_debug(variable))
+        elif _read(ON_OFF, text, variable):
+            asked.add(name)
+    if "verify_profile" in asked:
+        variable = REPORTS["verify_profile"]
+        notes.append(f"{variable} is set and not available: the engine times programs, not their kernels")
+    return frozenset(asked), notes
+
+
+def _debug(environment: Mapping[str, str]) -> bool:
+    return environment.get("STRATA_PIPELINE_DEBUG") == "1"
+
+
+def _only_with_debug(variable: str) -> str:
+    return f"{variable} is set and not used: it is read only with STRATA_PIPELINE_DEBUG=1"
+
+
+def _read(accepts: Accepts, text: str, where: str) -> Any:
+    try:
+        return accepts.read(text)
+    except (ValueError, KeyError):
+        raise BadInput(f"{where}: expected {accepts.what}, got {text!r}") from None
 
 
 def resolve(

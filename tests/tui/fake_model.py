@@ -47,6 +47,7 @@ def opened(
             stages=tuple(StageLabel(s.index, s.device, s.first_layer, s.last_layer) for s in engine.stages),
             has_draft_layer=True,
             emulated=engine.emulated,
+            pipeline_max=engine.pipeline_max,
         ),
         "encode": lambda prompt: list(range(len(prompt) // 4 + 1)),
         "decoder": lambda: Words(text),

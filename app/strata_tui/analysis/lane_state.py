@@ -17,20 +17,25 @@ class LaneState(IntEnum):
     HOST = 4  # the host stages, launches or syncs on this stage's behalf
     VERDICT = 5  # host lane only: the host compares drafts and picks
     WAIT = 6  # the program waits for the hand-off of the stage before it
-    COMMIT = 7  # commit, undo or snapshot of recurrent state
-    DRAFT = 8  # draft lane only: a step of the draft chain
-    PREFILL = 9  # a chunk of the prompt
-    RUN_EVEN = 10  # a window with an even id
-    RUN_ODD = 11  # a window with an odd id: neighbours are told apart
-    UNKNOWN = 12  # before the first event, or of events that are no longer kept
+    COMMIT_AHEAD = 7  # commit of a window's rows before its verdict, so that a guess can follow
+    COMMIT = 8  # commit or snapshot of recurrent state
+    UNDO = 9  # a commit ahead of its verdict is taken back and done again
+    DRAFT = 10  # draft lane only: a step of the draft chain
+    PREFILL = 11  # a chunk of the prompt
+    LOST = 12  # a window that was rolled back, or in flight when the text ended: work for nothing
+    GUESS = 13  # a window that the verdict ahead of it has not let in yet
+    RUN_EVEN = 14  # a window that counts; neighbours are told apart by two shades
+    RUN_ODD = 15
+    UNKNOWN = 16  # before the first event, or of events that are no longer kept
 
 
 N_STATES = len(LaneState)
 
 SHARE_COLUMNS: tuple[tuple[str, tuple[LaneState, ...]], ...] = (
-    ("run", (LaneState.RUN_EVEN, LaneState.RUN_ODD, LaneState.DRAFT)),
+    ("run", (LaneState.RUN_EVEN, LaneState.RUN_ODD, LaneState.GUESS, LaneState.DRAFT)),
+    ("lost", (LaneState.LOST, LaneState.UNDO)),
     ("read", (LaneState.PREFILL,)),
-    ("commit", (LaneState.COMMIT,)),
+    ("commit", (LaneState.COMMIT, LaneState.COMMIT_AHEAD)),
     ("wait", (LaneState.WAIT,)),
     ("host", (LaneState.HOST, LaneState.VERDICT)),
     ("held", (LaneState.THROTTLED, LaneState.PAUSED)),

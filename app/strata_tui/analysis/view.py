@@ -5,11 +5,14 @@ is frozen: a refresh asks once and hands the answers to its widgets.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
+from strata_tui.analysis.fate import LOST, OPEN, Fate
+from strata_tui.analysis.guesses import GuessCounts
 from strata_tui.analysis.lane_state import LaneState
 from strata_tui.analysis.lanes import (
     Run,
@@ -23,7 +26,7 @@ from strata_tui.analysis.lanes import (
 )
 from strata_tui.analysis.rates import TokenClock
 from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanArray, SpanTrack
-from strata_tui.analysis.windows import Fate, WindowArray, WindowLog
+from strata_tui.analysis.windows import WindowArray, WindowLog
 from strata_tui.events import (
     DRAFT_LANE,
     EVENT_DTYPE,
@@ -40,7 +43,7 @@ for _kind, _state in {
     Kind.run: LaneState.RUN_EVEN,
     Kind.wait_ready: LaneState.WAIT,
     Kind.commit: LaneState.COMMIT,
-    Kind.undo: LaneState.COMMIT,
+    Kind.undo: LaneState.UNDO,
     Kind.snapshot: LaneState.COMMIT,
     Kind.prefill_chunk: LaneState.PREFILL,
     Kind.draft_step: LaneState.DRAFT,
@@ -84,6 +87,7 @@ class Picture:
     columns: int
     lanes: tuple[Lane, ...]
     marks: tuple[tuple[int, Mark], ...]  # with their column
+    fates: Mapping[int, int]  # Fate of each window that was run, by its id
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,11 @@ class Rates:
     history: tuple[float, ...]  # tokens per second of the last half seconds, oldest first
     ms_per_window: float | None  # verdict to verdict, less what was held back
     tokens_per_window: float | None
+    ms_by_class: tuple[float | None, ...]  # the same for windows fresh, kept after fresh, kept after kept
     windows: int
+    windows_by_class: tuple[int, ...]
+    guesses: GuessCounts
+    wasted_share: float | None  # of the stages' time in windows: that of those rolled back
     drafted: int
     accepted: int
     accepted_per_position: tuple[tuple[int, int], ...]  # (first k accepted, had a k-th draft), k = 1..
@@ -175,7 +183,14 @@ class View:
             history=tuple(clock.history(now_ns, history)),
             ms_per_window=log.busy_ns / log.decoded / 1e6 if log.decoded else None,
             tokens_per_window=log.emitted / log.decoded if log.decoded else None,
+            ms_by_class=tuple(
+                ns / n / 1e6 if n else None
+                for ns, n in zip(log.busy_ns_by_class.tolist(), log.decoded_by_class.tolist(), strict=True)
+            ),
             windows=log.decoded,
+            windows_by_class=tuple(log.decoded_by_class.tolist()),
+            guesses=log.guesses,
+            wasted_share=log.wasted_ns / log.run_ns if log.run_ns else None,
             drafted=log.drafted,
             accepted=log.accepted,
             accepted_per_position=tuple(
@@ -211,9 +226,11 @@ class View:
         known_from = self._known_from(t1)
         if t0 < known_from:
             holding = np.concatenate([holding, _span(t0, known_from, 0, LaneState.UNKNOWN)])
+        between = {stage: track.between(t0, t1) for stage, track in self._tracks.items()}
+        fates = self._tell_fates(list(between.values()))
         lanes = []
-        for stage, track in self._tracks.items():
-            spans = np.concatenate([track.between(t0, t1), holding, *pending.get(stage, ())])
+        for stage, of_lane in between.items():
+            spans = np.concatenate([of_lane, holding, *pending.get(stage, ())])
             shown = cells(spans, t0, t1, columns)
             lanes.append(
                 Lane(
@@ -225,7 +242,26 @@ class View:
         marks = tuple(
             ((mark.at_ns - t0) * columns // (t1 - t0), mark) for mark in self.marks if t0 <= mark.at_ns < t1
         )
-        return Picture(t0, t1, columns, tuple(lanes), marks)
+        return Picture(t0, t1, columns, tuple(lanes), marks, fates)
+
+    def _tell_fates(self, lanes: list[SpanArray]) -> dict[int, int]:
+        """Give each run the state that its window's fate asks for; the fates by window.
+
+        A guess's fate becomes known after it ran, so runs are told apart when they are looked at. Shades
+        alternate over the windows that were not lost: neighbours of a lane differ.
+        """
+        ran = [lane["window"][lane["state"] == LaneState.RUN_EVEN] for lane in lanes]
+        ids = np.unique(np.concatenate(ran)) if ran else np.empty(0, np.uint32)
+        fates = self.windows.fates(ids)
+        lost = np.isin(fates, LOST)
+        turn = np.cumsum(~lost) + (int(ids[0]) if len(ids) else 0) + 1
+        states = np.where(turn % 2 == 0, LaneState.RUN_EVEN, LaneState.RUN_ODD).astype(np.uint8)
+        states[np.isin(fates, OPEN)] = LaneState.GUESS
+        states[lost] = LaneState.LOST
+        for lane in lanes:
+            is_run = lane["state"] == LaneState.RUN_EVEN
+            lane["state"][is_run] = states[np.searchsorted(ids, lane["window"][is_run])]
+        return dict(zip(ids.tolist(), fates.tolist(), strict=True))
 
     def _known_from(self, default: int) -> int:
         """The time from which on the lanes know everything; `default` before the first event."""
@@ -234,10 +270,13 @@ class View:
         return int(self.events["start_ns"][0]) if self.events_let_go else self.begin_ns
 
     def window_start_before(self, at_ns: int) -> int | None:
-        """When the last window that was built by `at_ns` was built."""
-        starts = self.windows.rows["start_ns"]
-        at = int(np.searchsorted(starts, at_ns, side="right")) - 1
-        return int(starts[at]) if at >= 0 else None
+        """When the last window of those built by `at_ns` was built: a fresh one, if one of 16 was."""
+        rows = self.windows.rows
+        end = int(np.searchsorted(rows["start_ns"], at_ns, side="right"))
+        near = rows[max(0, end - 16) : end]
+        fresh = near[near["fate"] == Fate.FRESH]
+        starts = (fresh if len(fresh) else near)["start_ns"]
+        return int(starts[-1]) if len(starts) else None
 
     def windows_before(self, at_ns: int, n: int) -> WindowArray:
         """Copies of the last n windows built by `at_ns`, those that read a prompt left out."""
@@ -259,9 +298,8 @@ class View:
         spans["start"] = events["start_ns"][is_span]
         spans["end"] = spans["start"] + events["dur_ns"][is_span].astype(np.int64)
         spans["window"] = events["window"][is_span]
-        state = states[is_span]
-        spans["state"] = state + ((state == LaneState.RUN_EVEN) & (spans["window"] % 2 == 1))
-        kind, stage = kind[is_span], events["stage"][is_span]
+        kind, stage, b = kind[is_span], events["stage"][is_span], events["b"][is_span]
+        spans["state"] = np.where((kind == Kind.commit) & (b == 1), LaneState.COMMIT_AHEAD, states[is_span])
         of_host = np.isin(kind, _OF_HOST)
         held = np.isin(kind, _HELD)
         self._held.add(spans[held])

@@ -1,26 +1,15 @@
-"""The windows of a session: what each drafted, what was accepted, when it began and ended."""
-
-from enum import IntEnum
+"""The windows of a session: what each drafted, what was accepted, what became of it, and when."""
 
 import numpy as np
 import numpy.typing as npt
 
+from strata_tui.analysis.fate import CLASSES, Fate
+from strata_tui.analysis.guesses import GuessCounts, count_guesses
 from strata_tui.analysis.spans import Ring
 from strata_tui.events import Events, Kind
 
 MAX_DRAFTS = 7
-
-
-class Fate(IntEnum):
-    """How a window came to be (WindowFate of the events), or what became of a guess."""
-
-    FRESH = 0
-    KEPT_AFTER_FRESH = 1
-    KEPT_AFTER_KEPT = 2
-    PROMPT = 3
-    IN_FLIGHT = 16
-    ROLLED_BACK = 17
-    GATED = 18
+NEWEST = 1024  # events nearly always concern one of these: what is older is searched only when it must be
 
 
 WINDOW_DTYPE: np.dtype[np.void] = np.dtype(
@@ -33,23 +22,24 @@ WINDOW_DTYPE: np.dtype[np.void] = np.dtype(
         ("accepted", "<i2"),  # -1 before the verdict
         ("emitted", "<i2"),  # tokens it yielded
         ("start_ns", "<i8"),  # when it was built
-        ("end_ns", "<i8"),  # end of its verdict, 0 before
-        (
-            "busy_ns",
-            "<i8",
-        ),  # verdict to verdict less what was held back (throttle, pause); 0 before the verdict
+        ("end_ns", "<i8"),  # end of its verdict, or when the guess was given up; 0 before
+        ("busy_ns", "<i8"),  # verdict to verdict less what was held back; 0 before the verdict
+        ("run_ns", "<i8"),  # device time of its programs, all stages
         ("drafts", "<i4", (MAX_DRAFTS,)),  # token ids of rows 1.., -1 = none
         ("probabilities", "<f4", (MAX_DRAFTS,)),
     ],
     align=True,
 )
 WindowArray = npt.NDArray[np.void]
+Int64 = npt.NDArray[np.int64]
 
-_END_OF = {
-    Kind.guess_rolled_back: Fate.ROLLED_BACK,
+# In the order of a guess's life: where events of several come together, the last one holds.
+_BECOMES = {
+    Kind.guess_launched: Fate.IN_FLIGHT,
     Kind.guess_gated: Fate.GATED,
-    Kind.guess_late: Fate.GATED,
-    Kind.guess_kept: Fate.KEPT_AFTER_FRESH,
+    Kind.guess_late: Fate.LATE,
+    Kind.guess_ended: Fate.ENDED,
+    Kind.guess_rolled_back: Fate.ROLLED_BACK,
 }
 
 
@@ -69,6 +59,10 @@ class WindowLog:
         """Begin to count anew."""
         self.decoded = self.drafted = self.accepted = self.emitted = 0
         self.busy_ns = 0
+        self.decoded_by_class = np.zeros(len(CLASSES), np.int64)
+        self.busy_ns_by_class = np.zeros(len(CLASSES), np.int64)
+        self.guesses = GuessCounts()
+        self.run_ns = self.wasted_ns = 0  # device time of all windows, and of those rolled back
         self.had_draft = np.zeros(MAX_DRAFTS, np.int64)  # windows that had a k-th draft, k = 1..
         self.hit_draft = np.zeros(MAX_DRAFTS, np.int64)  # windows whose first k drafts were accepted
 
@@ -90,20 +84,56 @@ class WindowLog:
             ok = known & (k >= 0) & (k < MAX_DRAFTS)
             self.rows["drafts"][at[ok], k[ok]] = drafts["a"][ok]
             self.rows["probabilities"][at[ok], k[ok]] = drafts["b"][ok] / 1e6
-        for guess, fate in _END_OF.items():
-            met = events[kind == guess]
-            if len(met):
-                at, known = self._find(met["window"])
-                self.rows["fate"][at[known]] = fate
+        self._take_runs(events[kind == Kind.run])
+        self._take_guesses(events)
         self._close(events[(kind == Kind.verdict) & (events["b"] > 0)], events)
+
+    def fates(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
+        """The fate of each of these windows by now; FRESH for those not kept."""
+        at, known = self._find(ids)
+        fates = np.zeros(len(ids), np.uint8)
+        fates[known] = self.rows["fate"][at[known]]
+        return fates
 
     def begin_request(self) -> None:
         """The next window has no verdict before it to be timed from."""
         self._last_verdict_ns = self._held_ns = 0
 
+    def _take_runs(self, runs: Events) -> None:
+        """Device time; a program of a guess may report back before and after the guess is rolled back."""
+        if not len(runs):
+            return
+        at, known = self._find(runs["window"])
+        run_ns = runs["dur_ns"].astype(np.int64)
+        self.run_ns += int(run_ns.sum())
+        at, run_ns = at[known], run_ns[known]
+        np.add.at(self.rows["run_ns"], at, run_ns)
+        self.wasted_ns += int(run_ns[self.rows["fate"][at] == Fate.ROLLED_BACK].sum())
+
+    def _take_guesses(self, events: Events) -> None:
+        self.guesses += count_guesses(events)
+        for kind, fate in _BECOMES.items():
+            met = events[events["kind"] == kind]
+            if not len(met):
+                continue
+            at, known = self._find(met["window"])
+            at = at[known]
+            self.rows["fate"][at] = fate
+            if fate != Fate.IN_FLIGHT:
+                self.rows["end_ns"][at] = met["start_ns"][known].astype(np.int64)
+            if fate == Fate.ROLLED_BACK:
+                self.wasted_ns += int(self.rows["run_ns"][at].sum())
+        kept = events[events["kind"] == Kind.guess_kept]
+        if len(kept):
+            at, known = self._find(kept["window"])
+            self.rows["fate"][at[known]] = kept["b"][known]
+
     def _find(self, ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
         kept = self.rows["id"]
-        at = np.searchsorted(kept, ids)
+        first = max(0, len(kept) - NEWEST)
+        if first and len(ids) and ids.min() < kept[first]:
+            first = 0
+        at = first + np.searchsorted(kept[first:], ids)
         known = at < len(kept)
         known[known] = kept[at[known]] == ids[known]
         return at, known
@@ -136,6 +166,11 @@ class WindowLog:
         self.accepted += int(verdicts["a"].sum())
         self.emitted += int(verdicts["b"].sum())
         self.busy_ns += int(since.sum())
+        fates = np.zeros(len(verdicts), np.int64)
+        fates[known] = self.rows["fate"][kept]
+        for i, fate in enumerate(CLASSES):
+            self.decoded_by_class[i] += np.count_nonzero(fates == fate)
+            self.busy_ns_by_class[i] += since[fates == fate].sum()
         depth = np.arange(1, MAX_DRAFTS + 1)
         self.had_draft += (n_drafts[:, None] >= depth).sum(axis=0)
         self.hit_draft += (verdicts["a"][:, None] >= depth).sum(axis=0)

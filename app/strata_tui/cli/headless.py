@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from strata_tui.analysis.pipeline_log import PipelineLog
 from strata_tui.engine import Engine
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import EVENT_DTYPE, Events
@@ -94,11 +95,17 @@ def _interruptible(cancel: Callable[[], None]) -> Iterator[_Interrupt]:
         signal.signal(signal.SIGINT, before)
 
 
-def decode(engine: Engine, options: RunOptions, write: Callable[[str], None]) -> Outcome:
+def decode(
+    engine: Engine,
+    options: RunOptions,
+    write: Callable[[str], None],
+    log: Callable[[str], None] = lambda line: None,
+) -> Outcome:
     """Run one request to its end.
 
     Args:
         write: is given the text as it comes.
+        log: is given the lines of STRATA_PIPELINE_LOG, where that is asked for.
 
     Raises:
         BadInput: a prompt that can't be used.
@@ -115,6 +122,7 @@ def decode(engine: Engine, options: RunOptions, write: Callable[[str], None]) ->
     text: list[str] = []
     emitted: list[int] = []
     events: list[Events] = []
+    verdicts = PipelineLog() if "pipeline_log" in options.reports else None
 
     def say(piece: str) -> None:
         if piece:
@@ -134,10 +142,14 @@ def decode(engine: Engine, options: RunOptions, write: Callable[[str], None]) ->
             emitted += new
             say(decoder.feed(new))
             events.append(engine.events())
+            for line in verdicts.take(events[-1]) if verdicts else ():
+                log(line)
             if ended:
                 break
             session.wait(DRAIN_S)
     say(decoder.flush())
+    for line in verdicts.finish() if verdicts else ():
+        log(line)
     if session.finish == "error":
         raise StrataError(session.error)
     return Outcome(

@@ -36,12 +36,13 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
     Texts follow one another until stopped. Press ? in the console for its keys.
     """
     sampling = PLEASANT if model is None else GREEDY
-    run = gather(options, model, sampling, prompt=prompt, max_tokens=max_tokens, ascii=ascii_only)
     reason = _no_screen()
+    text = {"prompt": prompt, "max_tokens": max_tokens, "ascii": ascii_only}
+    run = gather(options, model, sampling, for_console=not reason, **text)
     if reason:
         return _headless(run, reason)
-    from strata_tui.tui.console import run_console
     gc.disable()  # nothing is garbage yet; run_console turns it on behind the first paint
+    from strata_tui.tui.console import run_console
 
     return run_console(run)
 
@@ -58,7 +59,7 @@ def _headless(run: RunOptions, reason: str) -> int:
             log(note)
         if run.prompt is None:
             run = replace(run, prompt=(CHAT_PROMPTS if uses_chat(engine, run) else PROMPTS)[0])
-        outcome = decode(engine, run, to_stdout)
+        outcome = decode(engine, run, to_stdout, log)
         to_stdout("\n" if sys.stdout.isatty() else "")
         for notice in engine.notices():
             log(notice)

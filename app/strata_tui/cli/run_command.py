@@ -55,20 +55,19 @@ def command(
     run = gather(options, model, max_tokens=max_tokens, **_prompt(prompt, file, ids))
     from strata_tui.cli import INTERRUPTED
     from strata_tui.cli.headless import about, decode, log_lines, open_engine, output_file, to_stdout
-    from strata_tui.report import hand_off_lines, pipeline_line, run_json, summary_lines
+    from strata_tui.report import request_lines, run_json, summary_lines
 
     if trace is not None:
         output_file(trace, "--trace")
     with log_lines(run) as log, open_engine(run) as engine:
         for note in (*run.notes, *engine.notices()):
             log(note)
-        outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout)
+        outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout, log)
         if not as_json:
             to_stdout("\n" if sys.stdout.isatty() else "")
         for line in (
             *engine.notices(),
-            *hand_off_lines(outcome.events, len(engine.stages)),
-            pipeline_line(outcome.stats),
+            *request_lines(outcome.events, len(engine.stages), outcome.stats, run.reports),
         ):
             log(line)
         if trace is not None:

@@ -12,8 +12,16 @@ import click
 
 from strata_tui.errors import BadInput
 from strata_tui.options import GREEDY, DeviceChoice, Placement, RunOptions, Sampling, parse_split
+from strata_tui.placement import MAX_STAGES
 from strata_tui.profile import Profile, load_profile
-from strata_tui.switches import BY_NAME, FLAGS_WITHOUT_COUNTERPART, SWITCHES, resolve, without_counterpart
+from strata_tui.switches import (
+    BY_NAME,
+    FLAGS_WITHOUT_COUNTERPART,
+    SWITCHES,
+    reports,
+    resolve,
+    without_counterpart,
+)
 
 PLEASANT = Sampling(temperature=0.7, top_p=0.95, seed=7)
 """The embedded model loops under greedy decoding; this reads well."""
@@ -45,8 +53,6 @@ def _meaning(name: str) -> str:
     text = switch.meaning[0].upper() + switch.meaning[1:]
     if switch.environment:
         text += f"; {switch.environment}"
-    if name in ("pipeline_windows", "theta"):
-        return text + "; not in this version."
     return text + ("." if switch.default in (None, False, 0) else f".  [default: {switch.default}]")
 
 
@@ -74,9 +80,12 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--chunk", metavar="N", type=click.IntRange(1, 8192), help="Prompt rows at a time.  [default: 512]"
     ),
     click.option("--isa", metavar="NAME", help="CPU kernels: avx512, avx2, portable; STRATA_CPU_ISA."),
-    *(_switch(switch.name) for switch in SWITCHES),
+    *(_switch(switch.name) for switch in SWITCHES if switch.has_flag),
     click.option(
-        "--pipeline-max", metavar="N", type=click.IntRange(0, 32), help="Windows in flight allocated at load."
+        "--pipeline-max",
+        metavar="N",
+        type=click.IntRange(0, 32),
+        help="Windows in flight allocated at load.  [default: --pipeline-windows; console: the stages]",
     ),
     click.option("--suffix-draft", is_flag=True, help="Another name of --draft lookup."),
     click.option("--temp", "temperature", metavar="T", type=float, help="Temperature; 0 is greedy."),
@@ -113,12 +122,17 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def gather(
-    options: Mapping[str, Any], model: Path | None, sampling: Sampling = GREEDY, **request: Any
+    options: Mapping[str, Any],
+    model: Path | None,
+    sampling: Sampling = GREEDY,
+    for_console: bool = False,
+    **request: Any,
 ) -> RunOptions:
     """RunOptions from parsed options: flag over environment over profile over default.
 
     Args:
         sampling: what holds where nothing else is said.
+        for_console: allocate for as many windows in flight as there are stages, so that they can be flipped.
         request: further fields of RunOptions.
 
     Raises:
@@ -129,16 +143,21 @@ def gather(
     for flag, why in FLAGS_WITHOUT_COUNTERPART.items():
         if options[flag[2:].replace("-", "_")] is not None:
             notes.append(without_counterpart(flag, why))
+    wanted_reports, of_reports = reports()
+    pipeline_max = options["pipeline_max"]
+    if pipeline_max is None:
+        pipeline_max = MAX_STAGES if for_console else switches["pipeline_windows"]
     asked = {name: options[name] for name in Sampling.__dataclass_fields__ if options[name] is not None}
     return RunOptions(
         model=model,
-        placement=_placement(options, profile),
+        placement=replace(_placement(options, profile), pipeline_max=pipeline_max),
         switches=switches,
         sampling=replace(sampling, **{**profile.sampling, **asked}),
         chat=options["chat"],
         ignore_eos=options["ignore_eos"],
         log=options["log"],
-        notes=tuple(notes),
+        reports=wanted_reports,
+        notes=(*notes, *of_reports),
         **request,
     )
 
@@ -146,6 +165,8 @@ def gather(
 def _switch_flags(options: Mapping[str, Any]) -> dict[str, Any]:
     flags: dict[str, Any] = {}
     for switch in SWITCHES:
+        if not switch.has_flag:
+            continue
         value = options[switch.name]
         flags[switch.name] = switch.read(value, switch.flag) if isinstance(value, str) else value
     if options["suffix_draft"]:
@@ -175,7 +196,6 @@ def _placement(options: Mapping[str, Any], profile: Profile) -> Placement:
         context=options["context"] or profile.context,
         kv=options["kv"] or profile.kv or "f16",
         chunk=options["chunk"] or profile.chunk or 512,
-        pipeline_max=options["pipeline_max"],
         isa=isa,
     )
 

@@ -31,6 +31,7 @@ from strata_tui.events import (
     Events,
     Finish,
     Kind,
+    MissCause,
     SwitchId,
 )
 from strata_tui.record.tracks import Ints, place
@@ -129,7 +130,10 @@ def _write(file: IO[bytes] | gzip.GzipFile, events: Events, meta: TraceMeta) -> 
 
 @dataclass(frozen=True)
 class _Slice:
-    """How a span is drawn: its name, its lane within the process, its arguments and their fields."""
+    """How a span is drawn: its name, its lane within the process, its arguments and their fields.
+
+    Perfetto colours slices by their names: what is lost, or ahead of its verdict, has a name of its own.
+    """
 
     name: str
     lane: str
@@ -153,7 +157,18 @@ SLICES = {
     Kind.throttle: _Slice("throttled", "held back"),
     Kind.paused: _Slice("paused", "held back"),
 }
-MARKS = {Kind.verdict: "verdict", Kind.guess_rolled_back: "rolled back", Kind.error: "error"}
+LOST_RUN = "run, rolled back"
+COMMIT_AHEAD = "commit ahead of the verdict"
+MARKS = {
+    Kind.verdict: "verdict",
+    Kind.guess_gated: "guess gated",
+    Kind.guess_launched: "guess launched",
+    Kind.guess_kept: "guess kept",
+    Kind.guess_rolled_back: "guess rolled back",
+    Kind.guess_late: "guess late",
+    Kind.guess_ended: "guess ended",
+    Kind.error: "error",
+}
 LANES = ("run", "publish", "wait", "commit", "host", "draft", "verdict", "held back")
 # Always drawn in the host's process, whichever stage they concern.
 OF_HOST = (Kind.verdict, Kind.throttle, Kind.paused)
@@ -179,6 +194,7 @@ class _Trace:
         self.pid: Ints = events["stage"].astype(np.int64) + 1
         self.pid[self._at(*OF_HOST)] = HOST_LANE + 1
         self.pid[self._at(Kind.draft_step)] = DRAFT_LANE + 1
+        self.fate_of_run = self._fates_of_runs()
         self._name_threads()
 
     def about(self) -> dict[str, Any]:
@@ -229,6 +245,15 @@ class _Trace:
         self.tid[spans] = FIRST_TID + which
         self.tid[inner] = self.tid[outer]
 
+    def _fates_of_runs(self) -> npt.NDArray[Any]:
+        """What became of the window of each run, [n runs]."""
+        self.windows = windows_of(self.events, self.start, self.end)
+        of_run = self.events["window"][self._at(Kind.run)].astype(np.int64)
+        known = np.isin(of_run, self.windows.ids)
+        fates = np.full(len(of_run), "in_flight", object)
+        fates[known] = self.windows.fate[np.searchsorted(self.windows.ids, of_run[known])]
+        return fates
+
     def _inside_its_run(self) -> tuple[Ints, Ints]:
         """Publishes that lie inside the run of their stage and window, and these runs."""
         writers = self._first_of(self._at(Kind.run, Kind.prefill_chunk))
@@ -271,14 +296,26 @@ class _Trace:
     def _slices(self, kind: Kind, drawn: _Slice) -> Iterator[list[str]]:
         at = self._at(kind)
         arguments = "".join(f',"{label}":%d' for label, _ in drawn.arguments)
+        name = np.full(len(at), drawn.name, object)
+        colour = np.full(len(at), "", object)
+        fate = np.full(len(at), "", object)
+        if kind == Kind.run:
+            lost = self.fate_of_run == "rolled_back"
+            name[lost], colour[lost] = LOST_RUN, ',"cname":"terrible"'
+            fate = np.array([f',"fate":"{name}"' for name in self.fate_of_run], object)
+        elif kind == Kind.commit:
+            name[self.events["b"][at] == 1] = COMMIT_AHEAD
         yield from _lines(
-            f'{{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,"name":"{drawn.name}",'
-            f'"args":{{"window":%d{arguments}}}}}',
+            f'{{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,"name":"%s"%s,'
+            f'"args":{{"window":%d%s{arguments}}}}}',
             self.pid[at],
             self.tid[at],
             *_us(self.start[at]),
             *_us(self.end[at] - self.start[at]),
+            name,
+            colour,
             self.events["window"][at],
+            fate,
             *(self.events[source][at] for _, source in drawn.arguments),
         )
 
@@ -301,16 +338,24 @@ class _Trace:
 
     def _windows(self) -> Iterator[list[str]]:
         """Async slices, from when a window was built to its verdict or to what became of a guess."""
-        windows = windows_of(self.events, self.start, self.end)
+        windows = self.windows
         before, after = np.full((2, len(windows.ids)), "", object)  # arguments at the begin and at the end
         known = windows.built >= 0
         built = self.events[windows.built[known]]
-        drafts = self._text(Kind.draft_token, " | ", windows.ids[known])
+        is_guessed = (self.events["kind"] == Kind.draft_token) & (self.events["rows"] == 0)
+        is_draft = (self.events["kind"] == Kind.draft_token) & ~is_guessed
+        drafts = self._text(is_draft, " | ", windows.ids[known])
         n_drafts = np.maximum(built["rows"].astype(np.int64) - 1, 0)
         before[known] = _texts(',"position":%d,"drafted":%d,"drafts":"%s"', built["a"], n_drafts, drafts)
+        known = windows.guess >= 0
+        guess = self.events[windows.guess[known]]
+        estimate = np.divmod(np.maximum(guess["a"].astype(np.int64), 0), 1_000_000)
+        bonus = self._text(is_guessed, "", windows.ids[known])
+        arguments = ',"guessed_row_0":"%s","estimate":%d.%06d,"forced_to_miss":%d'
+        before[known] += _texts(arguments, bonus, *estimate, guess["b"])
         known = windows.verdict >= 0
         verdict = self.events[windows.verdict[known]]
-        text = self._text(Kind.token, "", windows.ids[known])
+        text = self._text(self.events["kind"] == Kind.token, "", windows.ids[known])
         after[known] = _texts(',"accepted":%d,"emitted":%d,"text":"%s"', verdict["a"], verdict["b"], text)
 
         of = f'"cat":"window","name":"window","pid":{HOST_LANE + 1},"id2":{{"local":"0x%x"}},"ts":%d.%03d'
@@ -318,9 +363,9 @@ class _Trace:
         yield from _lines(f'{{"ph":"b",{of},"args":{{"window":%d%s}}}}', ids, *begin, ids, before)
         yield from _lines(f'{{"ph":"e",{of},"args":{{"fate":"%s"%s}}}}', ids, *end, windows.fate, after)
 
-    def _text(self, kind: Kind, between: str, ids: Ints) -> npt.NDArray[Any]:
-        """[len(ids)] the text of each window's tokens of a kind, fit to stand between quotes."""
-        mine = self.events[self._at(kind)]
+    def _text(self, of: npt.NDArray[np.bool_], between: str, ids: Ints) -> npt.NDArray[Any]:
+        """[len(ids)] the text of each window's tokens among these events, fit to stand between quotes."""
+        mine = self.events[of]
         pieces: dict[int, str] = {}
         texts: dict[int, list[str]] = {}
         for window, token in zip(mine["window"].tolist(), mine["a"].tolist(), strict=True):
@@ -357,7 +402,7 @@ class _Trace:
             at = self._at(kind)
             window = self.events["window"][at]
             yield from _lines(mark, self.pid[at], *_us(self.end[at]), np.full(len(at), name, object), window)
-        at = self._at(Kind.toggle, Kind.request_begin, Kind.request_end)
+        at = self._at(Kind.toggle, Kind.request_begin, Kind.request_end, Kind.miss)
         named = [_moment(*row) for row in self.events[["kind", "window", "a", "b"]][at].tolist()]
         yield from _lines(
             f'{{"ph":"i","s":"p","pid":{HOST_LANE + 1},"ts":%d.%03d,"name":"%s","args":%s}}',
@@ -368,7 +413,10 @@ class _Trace:
 
 
 def _moment(kind: int, window: int, a: int, b: int) -> tuple[str, dict[str, int]]:
-    """Name and arguments of a mark that is rare."""
+    """Name and arguments of a mark that has more to tell than its window."""
+    if kind == Kind.miss:
+        cause = _member(MissCause, a).replace("_", " ")
+        return f"miss: {cause}", {"window": window, "second_choice_right": b}
     if kind == Kind.toggle:
         value = f"{b / 1e6:g}" if a in IN_MILLIONTHS else str(b)
         return f"{_member(SwitchId, a)} = {value}", {"window": window}

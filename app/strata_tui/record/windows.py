@@ -29,6 +29,7 @@ class Windows:
         begin_ns: when it was built, else the first that is left of it.
         end_ns: its verdict's end, or when the guess ended, else the last that is left of it.
         fate: with a verdict, or as `prompt`, how it came to be; else what the guess became, or `in_flight`.
+        guess: index of its `guess_built` event, -1 = it was none.
         built: index of its `window` event, -1 = none.
         verdict: index of its verdict, -1 = none.
     """
@@ -37,6 +38,7 @@ class Windows:
     begin_ns: Ints
     end_ns: Ints
     fate: npt.NDArray[Any]
+    guess: Ints
     built: Ints
     verdict: Ints
 
@@ -54,7 +56,7 @@ def windows_of(events: Events, start_ns: Ints, end_ns: Ints) -> Windows:
     def at(*kinds: Kind) -> Ints:
         return np.flatnonzero(np.isin(events["kind"], [int(kind) for kind in kinds]))
 
-    ids = np.unique(window[at(Kind.window, Kind.verdict, Kind.run)])
+    ids = np.unique(window[at(Kind.window, Kind.verdict, Kind.run, Kind.guess_built, *GUESS_ENDS)])
     ids = ids[~np.isin(ids, window[at(Kind.prefill_chunk)])]
 
     def last(*kinds: Kind) -> Ints:
@@ -78,10 +80,12 @@ def windows_of(events: Events, start_ns: Ints, end_ns: Ints) -> Windows:
     end = np.where(verdict >= 0, end_ns[verdict], end) if len(ids) else end
     names = np.array([*(fate.name for fate in WindowFate), "verified"], object)
     came = np.where(built >= 0, events["b"][built], len(WindowFate)) if len(ids) else built
+    kept = last(Kind.guess_kept)
+    came[kept >= 0] = events["b"][kept[kept >= 0]]
     came = np.where((came >= 0) & (came < len(WindowFate)), came, len(WindowFate))
     fate = np.where((verdict >= 0) | (came == WindowFate.prompt), names[came], "in_flight")
     for kind, name in GUESS_ENDS.items():
         ended = last(kind)
         met = ended >= 0
         end[met], fate[met] = start_ns[ended[met]], name
-    return Windows(ids, begin, np.maximum(begin, end), fate, built, verdict)
+    return Windows(ids, begin, np.maximum(begin, end), fate, last(Kind.guess_built), built, verdict)

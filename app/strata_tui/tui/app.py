@@ -34,11 +34,14 @@ from strata_tui.tui.windows import Windows
 if TYPE_CHECKING:
     from strata_tui.analysis.axis import TimeAxis
     from strata_tui.analysis.lane_state import LaneState
+    from strata_tui.analysis.pipeline_log import PipelineLog
     from strata_tui.analysis.view import Picture, Rates, View
+    from strata_tui.events import Events
     from strata_tui.tui.opened import Opened
 
 Progress = Callable[[str], None]
 RATES = (2, 5, 10, 20, 40, 80, 160, 320)
+THETAS = (0.0, 0.2, 0.4, 0.6, 0.8)
 
 
 class Console(App[None]):
@@ -68,6 +71,7 @@ class Console(App[None]):
         Binding("q", "quit", "quit"),
         Binding("question_mark", "help", "help", key_display="?"),
         Binding("w", "pipeline", "windows in flight", show=False),
+        Binding("g", "gate", "gate of guesses (theta)", show=False),
         Binding("d", "draft", "draft source", show=False),
         Binding("plus,equals_sign", "draft_max(1)", "longer drafts", show=False),
         Binding("minus", "draft_max(-1)", "shorter drafts", show=False),
@@ -81,6 +85,7 @@ class Console(App[None]):
         Binding("down", "zoom(-1)", "zoom out", show=False),
         Binding("pageup", "scroll_text(-1)", "look back in the text", show=False),
         Binding("pagedown", "scroll_text(1)", "on in the text", show=False),
+        Binding("l", "log", "log or text", show=False),
         Binding("t", "next_theme", "next theme", show=False),
         Binding("escape", "leave_prompt", "leave the prompt", show=False),
         Binding("ctrl+c", "stop", "end the text; again: quit", show=False, priority=True),
@@ -100,6 +105,7 @@ class Console(App[None]):
         self.opened: Opened | None = None
         self.is_open = False  # the model is there, and view, axis and texts with it
         self.view: View
+        self.pipeline_log: PipelineLog
         self.axis: TimeAxis
         self.texts: Texts
         self._open_model = open_model
@@ -128,6 +134,7 @@ class Console(App[None]):
         self.strip = Windows(self.glyphs)
         self.figures = RatesPanel(self.glyphs)
         self.text_panel = TextPanel()
+        self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
         self.prompt = Input(placeholder="n: a prompt of your own", compact=True)
         self.switch_bar = SwitchBar()
         yield self.head
@@ -137,6 +144,7 @@ class Console(App[None]):
         with Container(id="middle"):
             yield self.figures
             yield self.text_panel
+            yield self.log_panel
         yield self.prompt
         yield self.switch_bar
         yield KeyBar([*_SHOWN_KEYS, ("^p", "palette", "command_palette")])
@@ -144,6 +152,7 @@ class Console(App[None]):
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
         self.problem.clear()
+        self.log_panel.display = False
         for note in self._notes:
             self._say(note)
         self._leave_on_signals()
@@ -188,11 +197,13 @@ class Console(App[None]):
 
     def _begin(self) -> None:
         from strata_tui.analysis.axis import TimeAxis
+        from strata_tui.analysis.pipeline_log import PipelineLog
         from strata_tui.analysis.view import View
 
         assert self.opened is not None
         label = self.opened.label
         self.view = View(len(label.stages), draft_lane=label.has_draft_layer)
+        self.pipeline_log = PipelineLog()
         self.axis = TimeAxis()
         self.texts = Texts(self.opened)
         self._begin_ns = self.opened.engine.now_ns()
@@ -225,7 +236,9 @@ class Console(App[None]):
         assert self.opened is not None
         engine = self.opened.engine
         now = engine.now_ns()  # before the events: all that happened by then is among them
-        self.view.take(engine.events())
+        events = engine.events()
+        self.view.take(events)
+        self._log_verdicts(events)
         self.view.dropped = engine.dropped_events
         for text, style in self.texts.pump():
             self.text_panel.add(text, style)
@@ -237,15 +250,29 @@ class Console(App[None]):
         self._tell_errors()
         self._show(now)
 
+    def _log_verdicts(self, events: Events) -> None:
+        """A line for each chain and verdict, while the log is looked at or STRATA_PIPELINE_LOG asks."""
+        assert self.opened is not None
+        asked = "pipeline_log" in self.opened.reports
+        if asked or self.log_panel.display:
+            lines = self.pipeline_log.take(events)
+            self._log_lines(lines, to_file=asked)
+
     def _log_request(self, stats: dict[str, Any]) -> None:
-        """The lines of a request that has ended, where --log asks for them."""
-        from strata_tui.report import hand_off_lines, pipeline_line
+        """The lines of a request that has ended."""
+        from strata_tui.report import request_lines
 
         assert self.opened is not None
-        if self.opened.log is not None:
-            events = self.view.events
-            of_request = events[events["start_ns"] >= stats["begin_ns"]]
-            for line in (*hand_off_lines(of_request, self.view.n_stages), pipeline_line(stats)):
+        events = self.view.events
+        of_request = events[events["start_ns"] >= stats["begin_ns"]]
+        self._log_lines(request_lines(of_request, self.view.n_stages, stats, self.opened.reports))
+
+    def _log_lines(self, lines: list[str], to_file: bool = True) -> None:
+        assert self.opened is not None
+        if lines:
+            self.log_panel.add("".join(f"{line}\n" for line in lines), "text")
+        if self.opened.log is not None and to_file:
+            for line in lines:
                 self.opened.log(line)
 
     def _tell_errors(self) -> None:
@@ -262,6 +289,7 @@ class Console(App[None]):
         if self._rates is None or now >= self._rates_due_ns:
             self._rates, self._rates_due_ns = self.view.rates(now, history=120), now + REFRESH_NS
             self.axis.fit(self._rates.ms_per_window)
+            self.set_class(self._rates.guesses.built > 0, "-guesses")
             self.figures.show(self._rates)
         t0, t1 = self.axis.look(now, self.lanes.columns, self.view.window_start_before)
         shown = self._picture
@@ -282,7 +310,7 @@ class Console(App[None]):
             rates=self._rates,
             asked={
                 name: getattr(switches, name)
-                for name in ("overlap", "pipeline_windows", "draft", "draft_max", "rate")
+                for name in ("overlap", "pipeline_windows", "theta", "draft", "draft_max", "rate")
             },
             in_force=in_force,
             n_text=self.texts.n_started,
@@ -315,18 +343,22 @@ class Console(App[None]):
             self.axis.resume()
         else:
             self.axis.freeze()
-        self.text_panel.hold(self.axis.frozen)
+        self._hold_texts(self.axis.frozen)
         self._refresh_soon()
+
+    def _hold_texts(self, on: bool) -> None:
+        self.text_panel.hold(on)
+        self.log_panel.hold(on)
 
     def action_follow(self) -> None:
         self.axis.follow()
-        self.text_panel.hold(False)
+        self._hold_texts(False)
         self._refresh_soon()
 
     def action_pan(self, share: float) -> None:
         assert self.opened is not None
         if not self.axis.frozen:
-            self.text_panel.hold(True)
+            self._hold_texts(True)
         events = self.view.events
         oldest = int(events["start_ns"][0]) if len(events) else self._begin_ns
         self.axis.pan(share, oldest, self.opened.engine.now_ns())
@@ -337,13 +369,34 @@ class Console(App[None]):
         self._refresh_soon()
 
     def action_scroll_text(self, screens: int) -> None:
-        self.text_panel.scroll_lines(screens * max(1, self.text_panel.size.height - 1))
+        panel = self.log_panel if self.log_panel.display else self.text_panel
+        panel.scroll_lines(screens * max(1, panel.size.height - 1))
+
+    def action_log(self) -> None:
+        self.text_panel.display = self.log_panel.display
+        self.log_panel.display = not self.text_panel.display
 
     def action_overlap(self) -> None:
         self._switch("overlap", not self._switches.overlap)
 
     def action_pipeline(self) -> None:
-        self.notify("windows in flight come with a later version: STRATA_PIPELINE_WINDOWS stays 0")
+        assert self.opened is not None
+        label = self.opened.label
+        if label.pipeline_max < 2:
+            self.notify(
+                "one stage runs one window at a time: open the model with --stages 2 or more"
+                if len(label.stages) == 1
+                else "no windows in flight were allocated: open the model with --pipeline-max 2 or more",
+                severity="warning",
+            )
+            return
+        values = [0, *range(2, label.pipeline_max + 1)]
+        now = self._switches.pipeline_windows
+        self._switch("pipeline_windows", next((n for n in values if n > now), 0))
+
+    def action_gate(self) -> None:
+        now = self._switches.theta
+        self._switch("theta", next((theta for theta in THETAS if theta > now + 1e-6), THETAS[0]))
 
     def action_draft(self) -> None:
         assert self.opened is not None

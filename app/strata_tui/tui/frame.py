@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from strata_tui.analysis.fate import Fate
+
 if TYPE_CHECKING:
     from strata_tui.analysis.view import Picture, Rates
     from strata_tui.analysis.windows import WindowArray
@@ -31,6 +33,7 @@ class ModelLabel:
     stages: tuple[StageLabel, ...]
     has_draft_layer: bool
     emulated: bool
+    pipeline_max: int = 0  # windows in flight that there is memory for
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,10 @@ class Frame:
     asked: dict[str, Any]  # switches
     in_force: dict[str, Any]
     n_text: int  # number of the text being written, from 1
+
+    @property
+    def with_guesses(self) -> bool:
+        """Are windows in flight asked for, or were they, as far as the screen shows?"""
+        return self.in_force.get("pipeline_windows", 0) > 1 or any(
+            fate not in (Fate.FRESH, Fate.PROMPT) for fate in self.picture.fates.values()
+        )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import LaneState
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -47,7 +48,11 @@ class Glyphs:
 
 
 _UNICODE_PATTERNS = {
+    LaneState.COMMIT_AHEAD: "▸",
+    LaneState.UNDO: "◂",
     LaneState.PREFILL: "▒",
+    LaneState.LOST: "╳",  # noqa: RUF001
+    LaneState.GUESS: "▞",
     LaneState.THROTTLED: "╱",  # noqa: RUF001
     LaneState.PAUSED: "╎",
     LaneState.IN_FLIGHT: "░",
@@ -62,7 +67,18 @@ COLOUR = Glyphs(
     tick="╷",
     accepted="■",
     rejected="□",
-    fates={0: "○", 1: "◆", 2: "◈", 3: "·", 16: "◌", 17: "✕", 18: "–"},  # noqa: RUF001
+    fates={
+        Fate.FRESH: "○",
+        Fate.KEPT_AFTER_FRESH: "◆",
+        Fate.KEPT_AFTER_KEPT: "◈",
+        Fate.PROMPT: "·",
+        Fate.GUESS: "◇",
+        Fate.IN_FLIGHT: "◌",
+        Fate.ROLLED_BACK: "✕",
+        Fate.GATED: "–",  # noqa: RUF001
+        Fate.LATE: "◦",
+        Fate.ENDED: "⊘",
+    },
     spark=BLOCKS,
     pause="▮▮",
     live="●",
@@ -82,9 +98,13 @@ ASCII = Glyphs(
         LaneState.HOST: "h",
         LaneState.VERDICT: "v",
         LaneState.WAIT: "-",
+        LaneState.COMMIT_AHEAD: ">",
         LaneState.COMMIT: "c",
+        LaneState.UNDO: "<",
         LaneState.DRAFT: "d",
         LaneState.PREFILL: "+",
+        LaneState.LOST: "x",
+        LaneState.GUESS: "?",
         LaneState.RUN_EVEN: "#",
         LaneState.RUN_ODD: "=",
         LaneState.UNKNOWN: " ",
@@ -95,7 +115,18 @@ ASCII = Glyphs(
     tick="'",
     accepted="#",
     rejected="-",
-    fates={0: "o", 1: "k", 2: "K", 3: ".", 16: "?", 17: "x", 18: "~"},
+    fates={
+        Fate.FRESH: "o",
+        Fate.KEPT_AFTER_FRESH: "k",
+        Fate.KEPT_AFTER_KEPT: "K",
+        Fate.PROMPT: ".",
+        Fate.GUESS: "g",
+        Fate.IN_FLIGHT: "?",
+        Fate.ROLLED_BACK: "x",
+        Fate.GATED: "~",
+        Fate.LATE: "l",
+        Fate.ENDED: "e",
+    },
     spark=" .:-=+*#@",
     pause="||",
     live="*",

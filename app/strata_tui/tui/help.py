@@ -9,6 +9,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import LaneState
 from strata_tui.tui.glyphs import Glyphs
 
@@ -18,6 +19,8 @@ KEYS = (
     ("up down", "zoom in, zoom out"),
     ("f", "follow: back to live, zoom by itself"),
     ("o", "overlap the stages' hand-off, at the next window"),
+    ("w", "windows in flight: 0, 2 .. as many as there is memory for, at the next verdict"),
+    ("g", "gate of guesses (theta): 0, 0.2 .. 0.8"),
     ("d", "draft source: mtp, lookup, none"),
     ("+ -", "longest draft of a window"),
     ("] [", "cap the pace: faster, slower, off; r takes the cap off or back"),
@@ -25,6 +28,7 @@ KEYS = (
     ("s", "skip to the next prompt"),
     ("e", "export the trace (Chrome trace, opens in Perfetto)"),
     ("pgup pgdn", "look back in the text"),
+    ("l", "the log in place of the text, a line for each draft chain and each verdict; and back"),
     ("t", "theme: dark, light, the terminal's own colours"),
     ("x, ctrl-c", "end the text at a token; again: quit"),
     ("q", "quit"),
@@ -39,7 +43,15 @@ WORDS = (
     ("draft", "a guessed token, from the model's own draft layer (mtp) or from earlier text (lookup)"),
     ("accepted", "drafts that the model would have written itself; the text never depends on drafts"),
     ("verdict", "the comparison of the drafts with the model's own picks; accepted + 1 tokens come out"),
-    ("fresh, kept", "built from a verdict; or launched ahead of it and found right"),
+    ("fresh", "a window built from a verdict"),
+    ("guess", "a window launched on front stages before the verdict ahead of it, on a guessed row 0"),
+    ("kept", "a guess that came true: it goes on where it is; told apart after a fresh or a kept window"),
+    ("lost", "rolled back, a guess that did not come true: what the stages spent on it and on the undo"),
+    ("gated, late", "guesses never launched: estimate below theta; not begun before the verdict"),
+    ("ended", "a guess in flight when the text ended"),
+    ("ahead", "a front stage commits a window before its verdict, so that a guess can follow"),
+    ("undo", "such a commit taken back, and done again with the rows that count"),
+    ("misses", "verdicts that a launched guess did not survive: a draft was wrong, or the guessed bonus"),
     ("run", "a stage computes a window; the number is the window's; neighbours differ in shade"),
     ("wait", "a stage's program has begun and waits for the hand-off of the stage before it"),
     ("host", "the processor stages inputs, launches a program, or notices that it has finished"),
@@ -85,16 +97,14 @@ class Help(ModalScreen[None]):
         self._section(page, "keys", KEYS)
         page.append("shapes\n", "bold")
         for state in list(LaneState)[:-1]:
-            word = (
-                state.name.lower()
-                .replace("_", " ")
-                .replace("run even", "run")
-                .replace("run odd", "next window")
-            )
+            word = state.name.lower().replace("_", " ")
+            word = {"run even": "run", "run odd": "next window"}.get(word, word)
             page.append(f"  {self._glyphs.lane(state, 0, 1) * 4:<14}{word}\n")
         glyphs = self._glyphs
         page.append(f"  {glyphs.accepted * 3 + glyphs.rejected:<14}three drafts accepted, one rejected\n")
-        page.append(f"  {glyphs.fates[0]} {glyphs.fates[1]}{'':<11}a fresh window, a kept one\n\n")
+        for fate in Fate:
+            page.append(f"  {glyphs.fates[fate]:<14}{fate.name.lower().replace('_', ' ')}\n")
+        page.append("\n")
         self._section(page, "words", WORDS)
         return page
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,30 +11,52 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.strip import Strip
 
+from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.tui.columns import label_width
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
+    from strata_tui.analysis.lanes import Run
     from strata_tui.analysis.view import Lane, Picture
     from strata_tui.tui.frame import Frame, ModelLabel
 
 DRAFT_LANE, HOST_LANE = 254, 255
 _SHORT = {"commit": "cmt"}
-LEGEND = (  # the last ones go where room lacks; the help has all
-    (LaneState.RUN_EVEN, "run"),
-    (LaneState.RUN_ODD, "next"),
-    (LaneState.PREFILL, "read"),
-    (LaneState.COMMIT, "commit"),
-    (LaneState.WAIT, "wait"),
-    (LaneState.HOST, "host"),
-    (LaneState.DRAFT, "draft"),
-    (LaneState.THROTTLED, "throttled"),
-    (LaneState.IDLE, "idle"),
-    (LaneState.VERDICT, "verdict"),
-    (LaneState.IN_FLIGHT, "in flight"),
-    (LaneState.PAUSED, "paused"),
+_LABELLED = (LaneState.RUN_EVEN, LaneState.RUN_ODD, LaneState.GUESS, LaneState.LOST)
+_WORDS = {
+    LaneState.RUN_EVEN: "run",
+    LaneState.RUN_ODD: "next",
+    LaneState.GUESS: "guess",
+    LaneState.LOST: "lost",
+    LaneState.PREFILL: "read",
+    LaneState.COMMIT: "commit",
+    LaneState.COMMIT_AHEAD: "ahead",
+    LaneState.UNDO: "undo",
+    LaneState.WAIT: "wait",
+    LaneState.HOST: "host",
+    LaneState.DRAFT: "draft",
+    LaneState.THROTTLED: "throttled",
+    LaneState.IDLE: "idle",
+    LaneState.VERDICT: "verdict",
+    LaneState.IN_FLIGHT: "in flight",
+    LaneState.PAUSED: "paused",
+}
+_ONLY_WITH_GUESSES = (LaneState.GUESS, LaneState.LOST, LaneState.COMMIT_AHEAD, LaneState.UNDO)
+_LEFT_OUT_WITH_GUESSES = (LaneState.RUN_ODD, LaneState.PREFILL, LaneState.THROTTLED)
+
+
+def legend(with_guesses: bool) -> list[tuple[LaneState, str]]:
+    """States and their words; the last ones go where room lacks, the help has all."""
+    without = _LEFT_OUT_WITH_GUESSES if with_guesses else _ONLY_WITH_GUESSES
+    return [(state, word) for state, word in _WORDS.items() if state not in without]
+
+
+_AT = {name: i for i, (name, _) in enumerate(SHARE_COLUMNS)}
+_NARROW_COLUMNS = (
+    ("work", (_AT["run"], _AT["read"], _AT["commit"])),
+    *((name, (_AT[name],)) for name in ("lost", "wait", "host", "held", "idle")),
 )
 
 
@@ -75,7 +97,7 @@ class Lanes(LineWidget):
     def share_columns(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Heading and the SHARE_COLUMNS that it sums: narrow screens see run, read and commit as one."""
         if self.is_narrow:
-            return (("work", (0, 1, 2)), ("wait", (3,)), ("host", (4,)), ("held", (5,)), ("idle", (6,)))
+            return _NARROW_COLUMNS
         return tuple((_SHORT.get(name, name), (i,)) for i, (name, _) in enumerate(SHARE_COLUMNS))
 
     @property
@@ -104,10 +126,11 @@ class Lanes(LineWidget):
             self.refresh(layout=True)
             return
         old, new = before.picture, frame.picture
-        if old is new:
+        if old is new and before.with_guesses == frame.with_guesses:
             return
         width = self.size.width
-        if (old.columns, old.marks) != (new.columns, new.marks) or _is_blank(old):
+        whole = (old.columns, old.marks, before.with_guesses) != (new.columns, new.marks, frame.with_guesses)
+        if whole or _is_blank(old):
             self.refresh()
             return
         if (old.t0_ns, old.t1_ns) != (new.t0_ns, new.t1_ns):
@@ -134,7 +157,7 @@ class Lanes(LineWidget):
         elif y <= len(rows):
             segments = self._lane(self._frame.model, picture, *rows[y - 1])
         elif y == len(rows) + 1:
-            segments = self._legend()
+            segments = self._legend(self._frame)
         else:
             segments = []
         return self.strip(segments)
@@ -167,7 +190,9 @@ class Lanes(LineWidget):
 
     def _lane(self, model: ModelLabel, picture: Picture, lane: Lane, row: int) -> list[Segment]:
         height = self.lane_height(lane.stage)
-        cells = Strip([segment for run in lane.runs for segment in self._run(run, lane.stage, row, height)])
+        cells = Strip(
+            [s for run in lane.runs for s in self._run(run, lane.stage, row, height, picture.fates)]
+        )
         for column, mark in picture.marks:
             flag = Strip([Segment(self.glyphs.mark, self.style(mark.kind))])
             cells = Strip.join([cells.crop(0, column), flag, cells.crop(column + 1, picture.columns)])
@@ -175,13 +200,17 @@ class Lanes(LineWidget):
             cells = cells.adjust_cell_length(self.columns)
         return [*self._label(model, lane.stage, row), *cells, Segment(" "), *self._shares(lane, row, height)]
 
-    def _run(self, run: object, stage: int, row: int, height: int) -> list[Segment]:
-        state, length, window = run.state, run.length, run.window  # type: ignore[attr-defined]
+    def _run(self, run: Run, stage: int, row: int, height: int, fates: Mapping[int, int]) -> list[Segment]:
+        """Its cells, with the sign of its window's fate unless that is fresh, and the window's number."""
+        state, length, window = run.state, run.length, run.window
         style = self._state_style(state)
         fill = self.glyphs.lane(state, row, height) * length
-        label = f"{window}"
-        of_window = state in (LaneState.RUN_EVEN, LaneState.RUN_ODD)
-        if row or not of_window or stage >= DRAFT_LANE or length < len(label) + 2:
+        if row or state not in _LABELLED or stage >= DRAFT_LANE:
+            return [Segment(fill, style)]
+        fate = fates.get(window, Fate.FRESH)
+        sign = "" if fate in (Fate.FRESH, Fate.PROMPT) else self.glyphs.fates.get(fate, "?")
+        label = f"{sign}{window}" if length > len(f"{sign}{window}") else sign
+        if not label or length <= len(label):
             return [Segment(fill, style)]
         named = Style(color=style.bgcolor, bgcolor=style.color) if self.glyphs is COLOUR else style
         return [Segment(fill[:1], style), Segment(label, named), Segment(fill[len(label) + 1 :], style)]
@@ -208,11 +237,11 @@ class Lanes(LineWidget):
             segments.append(Segment(f"{share:>5}", self.style("label" if share else "dim")))
         return segments
 
-    def _legend(self) -> list[Segment]:
+    def _legend(self, frame: Frame) -> list[Segment]:
         """Shapes and their words, under the cells, as far as they fit."""
         segments = [Segment(" " * self.label_width)]
         room = self.size.width - self.label_width
-        for state, name in LEGEND:
+        for state, name in legend(with_guesses=frame.with_guesses):
             if state == LaneState.RUN_ODD and self.is_narrow:
                 continue
             if len(name) + 2 > room:
@@ -241,13 +270,13 @@ class _Ruler:
         self._taken = [False] * columns
 
     def put(self, column: int, sign: str, text: str, kind: str) -> None:
-        """`sign` at the column and `text` behind it; the sign alone where the text has no room."""
-        for word in (sign + text, sign):
-            end = column + len(word)
-            if end <= len(self._cells) and not any(self._taken[column : end + 1]):
-                self._cells[column:end] = word
-                self._kinds[column:end] = [kind] * len(word)
-                self._taken[column:end] = [True] * len(word)
+        """`sign` at the column and `text` behind or before it; the sign alone where the text has no room."""
+        for begin, word in ((column, sign + text), (column - len(text), text + sign), (column, sign)):
+            end = begin + len(word)
+            if begin >= 0 and end <= len(self._cells) and not any(self._taken[begin : end + 1]):
+                self._cells[begin:end] = word
+                self._kinds[begin:end] = [kind] * len(word)
+                self._taken[begin:end] = [True] * len(word)
                 return
 
     def parts(self) -> Iterator[tuple[str, str]]:

@@ -34,6 +34,7 @@ class Opened:
         prompts: the prompts to go through, over and over.
         trace_meta: what stands in a trace beside the events.
         log: takes the lines of each request, if they are asked for.
+        reports: what else is to be told of each request; see `switches.REPORTS`.
     """
 
     engine: Any
@@ -46,3 +47,4 @@ class Opened:
     prompts: tuple[str, ...]
     trace_meta: Callable[[], TraceMeta]
     log: Callable[[str], None] | None = None
+    reports: frozenset[str] = frozenset()

@@ -58,6 +58,7 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         stages=tuple(StageLabel(s.index, s.device, s.first_layer, s.last_layer) for s in engine.stages),
         has_draft_layer=engine.has_draft_layer,
         emulated=engine.emulated,
+        pipeline_max=engine.pipeline_max,
     )
     return Opened(
         engine=engine,
@@ -70,6 +71,7 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         prompts=prompts,
         trace_meta=lambda: trace_meta(engine),
         log=None if options.log is None else lambda line: _append(options.log, line),
+        reports=options.reports,
     )
 
 

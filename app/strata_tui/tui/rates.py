@@ -49,9 +49,7 @@ class RatesPanel(LineWidget):
     def _compose_lines(self) -> None:
         if self._rates is None:
             return
-        lines = (short if self.screen.has_class("-narrow") else tall)(
-            self._rates, self.glyphs, self.size.width
-        )
+        lines = (short if self.screen.has_class("-narrow") else tall)(self._rates, self.glyphs, *self.size)
         before, self._lines = self._lines, lines
         for y, (was, now) in enumerate(zip_longest(before, lines)):
             if was != now:
@@ -75,14 +73,18 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:6.1f}" if whole else f"{'-':>6}"
 
 
+def percent_of(share: float | None) -> str:
+    return f"{100 * share:6.1f}" if share is not None else f"{'-':>6}"
+
+
 def sparkline(values: tuple[float, ...], glyphs: Glyphs) -> str:
     """One character a value, scaled to the largest."""
     top = max(values, default=0.0) or 1.0
     return "".join(glyphs.spark[0 if not v else max(1, min(8, round(8 * v / top)))] for v in values)
 
 
-def tall(rates: Rates, glyphs: Glyphs, width: int) -> list[Line]:
-    """A column of figures."""
+def tall(rates: Rates, glyphs: Glyphs, width: int, height: int) -> list[Line]:
+    """A column of figures; where it is too high, drafts by position are one line."""
     bar = max(0, min(len(rates.history), width - 2))
 
     def row(name: str, value: str, after: str) -> Line:
@@ -94,24 +96,54 @@ def tall(rates: Rates, glyphs: Glyphs, width: int) -> list[Line]:
         row("", number(rates.tokens_per_s_session), "session"),
         (("spark", " " + sparkline(rates.history[len(rates.history) - bar :], glyphs)),),
         (("dim", f" {f'{bar / 2:g} s ago':<{max(0, bar - 3)}}now"),),
-        row("ms/window", number(rates.ms_per_window), "without time held back"),
+        row("ms/window", number(rates.ms_per_window), "less time held back"),
+        *(row(*line) for line in _by_class(rates)),
         row("tokens/window", number(rates.tokens_per_window), f"{rates.windows:,} windows"),
+        *(row(*line) for line in _guesses(rates)),
         row("accepted", percent(rates.accepted, rates.drafted), f"% of {rates.drafted:,} drafted"),
     ]
     lines[0] = (("dim", f" {'tok/s':<14}"), ("figure", number(rates.tokens_per_s)), ("dim", " last second"))
-    for k, (hit, had) in enumerate(rates.accepted_per_position, start=1):
-        lines.append(
-            row(f"  first {k}" if k > 1 else "  first draft", percent(hit, had), f"% of {had:,} windows")
-        )
     gap = "" if rates.gap_p95_ms is None else f"p95 {number(rates.gap_p95_ms, 0)}"
-    lines += [
+    last = [
         row("first token", number(rates.first_token_ms), "ms"),
         row("between tokens", number(rates.gap_p50_ms), f"ms p50  {gap}"),
     ]
     if rates.held_share is not None and rates.held_share >= 0.005:
-        lines.append(row("held back", f"{100 * rates.held_share:6.0f}", "% of the last second"))
-    lines.append(_dropped(rates))
-    return lines
+        last.append(row("held back", f"{100 * rates.held_share:6.0f}", "% of the last second"))
+    last.append(_dropped(rates))
+    by_position = [
+        row(f"  first {k}" if k > 1 else "  first draft", percent(hit, had), f"% of {had:,} windows")
+        for k, (hit, had) in enumerate(rates.accepted_per_position, start=1)
+    ]
+    if len(lines) + len(by_position) + len(last) > height and by_position:
+        shares = "".join(f"{100 * hit / had:4.0f}" for hit, had in rates.accepted_per_position)
+        by_position = [(("dim", f" {'  first 1, 2..':<15}"), ("value", shares), ("dim", " %"))]
+    return lines + by_position + last
+
+
+def _by_class(rates: Rates) -> list[tuple[str, str, str]]:
+    """Rows of the windows by how they came to be, once any was kept."""
+    fresh, after_fresh, after_kept = zip(rates.ms_by_class, rates.windows_by_class, strict=True)
+    if not rates.guesses.kept:
+        return []
+    return [
+        ("  fresh", number(fresh[0]), f"ms of {fresh[1]:,}"),
+        ("  kept", number(after_fresh[0]), f"ms of {after_fresh[1]:,} after fresh"),
+        ("", number(after_kept[0]), f"ms of {after_kept[1]:,} after kept"),
+    ]
+
+
+def _guesses(rates: Rates) -> list[tuple[str, str, str]]:
+    """Rows of the guesses, once there was one."""
+    g = rates.guesses
+    if not g.built:
+        return []
+    return [
+        ("kept", percent(g.kept, g.decided), f"% of {g.decided:,} guesses"),
+        ("  never run", f"{g.gated + g.late:6,}", f"{g.gated:,} gated, {g.late:,} late"),
+        ("  misses", f"{g.misses:6,}", f"{g.draft_wrong:,} drafts, {g.bonus_wrong:,} bonus"),
+        ("lost", percent_of(rates.wasted_share), "% of the stages' work"),
+    ]
 
 
 def _dropped(rates: Rates) -> Line:
@@ -119,16 +151,23 @@ def _dropped(rates: Rates) -> Line:
     return (("dim", f" {'dropped':<14}"), (value, f"{rates.dropped:>6,}"), ("dim", " events"))
 
 
-def short(rates: Rates, glyphs: Glyphs, width: int) -> list[Line]:
-    """The same in three lines."""
+def short(rates: Rates, glyphs: Glyphs, width: int, height: int) -> list[Line]:
+    """The same in three lines, and a fourth once there was a guess."""
     fixed = 47
     bar = max(0, min(len(rates.history), width - fixed))
     gaps = f"{number(rates.gap_p50_ms, 5)} /{number(rates.gap_p95_ms, 5)}"
-    positions = " ".join(
-        f"{100 * hit / had:3.0f}" for hit, had in rates.accepted_per_position[: max(1, (width - 62) // 4)]
-    )
     held = f"{100 * (rates.held_share or 0):3.0f}"
-    return [
+    accepted: Line = (
+        ("value", percent(rates.accepted, rates.drafted)),
+        ("dim", f" % of {rates.drafted:,} drafts accepted  held"),
+        ("value", held),
+        ("dim", " %  dropped "),
+        ("bad" if rates.dropped else "value", f"{rates.dropped:,}"),
+        ("dim", "  first k "),
+    )
+    room = (width - sum(len(text) for _, text in accepted)) // 4
+    positions = "".join(f"{100 * hit / had:4.0f}" for hit, had in rates.accepted_per_position[:room])
+    lines: list[Line] = [
         (
             ("dim", " tok/s"),
             ("figure", number(rates.tokens_per_s)),
@@ -150,14 +189,20 @@ def short(rates: Rates, glyphs: Glyphs, width: int) -> list[Line]:
             ("value", gaps),
             ("dim", " ms"),
         ),
-        (
-            ("value", percent(rates.accepted, rates.drafted)),
-            ("dim", f" % of {rates.drafted:,} drafts accepted  held"),
-            ("value", held),
-            ("dim", " %  dropped "),
-            ("bad" if rates.dropped else "value", f"{rates.dropped:,}"),
-            ("dim", "  first k: "),
-            ("value", positions),
-            ("dim", " %"),
-        ),
+        (*accepted, ("value", positions)),
     ]
+    if rates.guesses.built:
+        g, (fresh, *kept) = rates.guesses, rates.ms_by_class
+        lines.append(
+            (
+                ("value", percent(g.kept, g.decided)),
+                ("dim", f" % of {g.decided:,} guesses kept  fresh"),
+                ("value", number(fresh, 5)),
+                ("dim", " kept"),
+                ("value", " /".join(number(ms, 5) for ms in kept)),
+                ("dim", " ms  lost"),
+                ("value", percent_of(rates.wasted_share)),
+                ("dim", " %"),
+            )
+        )
+    return lines

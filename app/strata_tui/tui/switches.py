@@ -25,8 +25,8 @@ class Switch:
     available: bool = True
 
 
-def switches(asked: dict[str, Any], in_force: dict[str, Any]) -> list[Switch]:
-    """What the bar shows, in its order."""
+def switches(asked: dict[str, Any], in_force: dict[str, Any], pipelines: bool) -> list[Switch]:
+    """What the bar shows, in its order; `pipelines`: there is memory for windows in flight."""
 
     def of(name: str, label: str, key: str, available: bool = True) -> Switch:
         want = shown(name, asked.get(name))
@@ -34,10 +34,11 @@ def switches(asked: dict[str, Any], in_force: dict[str, Any]) -> list[Switch]:
 
     return [
         of("overlap", "STRATA_SPLIT_OVERLAP", "o"),
-        of("pipeline_windows", "STRATA_PIPELINE_WINDOWS", "w", available=False),
+        of("pipeline_windows", "STRATA_PIPELINE_WINDOWS", "w", pipelines),
         of("draft", "draft", "d"),
         of("draft_max", "draft-max", "- +"),
         of("rate", "rate", "[ ]"),
+        *([of("theta", "theta", "g")] if pipelines else []),
     ]
 
 
@@ -45,6 +46,8 @@ def shown(name: str, value: Any) -> str:
     """A value as it would be written on the command line."""
     if name == "rate":
         return f"{value:g}" if value else "off"
+    if name == "theta":
+        return f"{value:g}"
     return str(int(value)) if isinstance(value, bool) else f"{value}"
 
 
@@ -66,7 +69,7 @@ class SwitchBar(LineWidget):
 
     def show(self, frame: Frame) -> None:
         """Draw this frame's switches."""
-        now = switches(frame.asked, frame.in_force)
+        now = switches(frame.asked, frame.in_force, pipelines=frame.model.pipeline_max > 1)
         if now != self._switches:
             self._switches = now
             self.refresh()

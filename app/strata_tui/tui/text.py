@@ -25,8 +25,9 @@ class TextPanel(LineWidget):
     PREFIX = "text"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"text--prompt", "text--text", "text--note", "text--dim"}
 
-    def __init__(self, id: str | None = None) -> None:
+    def __init__(self, empty: str = "the text comes here", id: str | None = None) -> None:
         super().__init__(id=id)
+        self._empty = empty  # what stands there before anything has come
         self._wrapped = Wrapped(78)
         self._top = 0  # number of the line at the top
         self._held = False  # scrolled back, or told to stay
@@ -86,6 +87,6 @@ class TextPanel(LineWidget):
         line = self._wrapped.line(self._top + y)
         segments = [Segment(" ")]
         if y == 0 and not any(self._wrapped.lines):
-            segments.append(Segment("the text comes here", self.style("dim")))
+            segments.append(Segment(self._empty, self.style("dim")))
         segments += [Segment(text, self.style(style)) for text, style in line]
         return self.strip(segments)

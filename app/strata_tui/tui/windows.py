@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.segment import Segment
 from textual.strip import Strip
 
+from strata_tui.analysis.fate import KEPT, LOST, Fate
 from strata_tui.tui.columns import label_width
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
@@ -17,8 +18,19 @@ if TYPE_CHECKING:
     from strata_tui.tui.frame import Frame
 
 
+_BECAME: dict[int, str] = {
+    Fate.GATED: "gated",
+    Fate.LATE: "late",
+    Fate.ROLLED_BACK: "lost",
+    Fate.ENDED: "ended",
+}
+
+
 class Windows(LineWidget):
-    """A window a group: its fate, a square a draft, filled where accepted; below, the tokens it gave."""
+    """A window a group: its fate, a square a draft, filled where accepted; below, the tokens it gave.
+
+    A guess that gave none says what became of it instead: gated, late, lost or ended.
+    """
 
     PREFIX = "windows"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -27,6 +39,8 @@ class Windows(LineWidget):
         "windows--accepted",
         "windows--rejected",
         "windows--whole",
+        "windows--kept",
+        "windows--lost",
     }
 
     def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
@@ -70,17 +84,19 @@ class Windows(LineWidget):
         dim = self.style("dim")
         hit = max(accepted, 0)
         whole = accepted == drafted and drafted > 0
-        pending = accepted < 0
-        mark: Style = self.style("whole") if whole else dim
+        verified = accepted >= 0
         return [
-            Segment(
-                self.glyphs.fates[16] if pending and fate < 3 else self.glyphs.fates.get(fate, "?"), mark
-            ),
+            self._mark(Fate.IN_FLIGHT if fate == Fate.FRESH and not verified else fate),
             Segment(self.glyphs.accepted * hit, self.style("whole" if whole else "accepted")),
-            Segment(self.glyphs.rejected * (drafted - hit), dim if pending else self.style("rejected")),
+            Segment(self.glyphs.rejected * (drafted - hit), self.style("rejected") if verified else dim),
             Segment(" " * (self._drafts - drafted + 1)),
         ]
 
+    def _mark(self, fate: int) -> Segment:
+        style = "kept" if fate in KEPT else "lost" if fate in LOST else "dim"
+        return Segment(self.glyphs.fates.get(fate, "?"), self.style(style))
+
     def _tokens(self, group: tuple[int, int, int, int], dim: Style) -> Segment:
-        emitted = group[3]
-        return Segment(f"{f'+{emitted}' if emitted else '':<{self._drafts + 2}}", dim)
+        _, _, fate, emitted = group
+        text = f"+{emitted}" if emitted else _BECAME.get(fate, "")
+        return Segment(f"{text:<{self._drafts + 2}}", self.style("lost") if fate in LOST else dim)
