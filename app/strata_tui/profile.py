@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +32,8 @@ class Profile:
 
 def shipped_profiles() -> dict[str, Path]:
     """Profiles that come with the program, by name: of the package, or of the source tree it runs from."""
+    from importlib import resources  # here: most runs have no profile, and the first paint does not wait
+
     packaged = Path(str(resources.files("strata_tui"))) / "profiles"
     folder = packaged if packaged.is_dir() else Path(__file__).parents[2] / "profiles"
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
@@ -46,6 +45,8 @@ def load_profile(name_or_file: str) -> Profile:
     Raises:
         BadInput: there is none of that name, or something in it is wrong.
     """
+    import tomllib
+
     shipped = shipped_profiles()
     path = shipped.get(name_or_file, Path(name_or_file))
     if path.suffix != ".toml" or not path.is_file():
@@ -141,5 +142,7 @@ def _at(section: str, key: str) -> str:
 
 def _near(key: str, known: dict[str, Any]) -> str:
     names = [name for name in known if name]
+    import difflib
+
     near = difflib.get_close_matches(key, names, n=1)
     return f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(names)}"
