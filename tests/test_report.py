@@ -12,10 +12,12 @@ from strata_tui.report import (
     hand_off_lines,
     pipeline_line,
     rates,
+    request_lines,
     run_json,
     stage_times,
     stages_busy_mean,
     summary_lines,
+    wasted_ms,
 )
 
 MS = 1_000_000
@@ -35,9 +37,33 @@ STATS: dict[str, Any] = {
     "prefill_ns": 500 * MS,
     "first_token_ns": 520 * MS,
     "window_ns": 240 * MS,
+    "windows_by_class": [7, 4, 1],
+    "window_ns_by_class": [196 * MS, 40 * MS, 4 * MS],
+    "guesses": {
+        "built": 14,
+        "gated": 2,
+        "late": 1,
+        "launched": 11,
+        "kept": 5,
+        "rolled_back": 5,
+        "ended": 1,
+        "bonus_wrong": 3,
+        "draft_wrong": 2,
+        "forced": 0,
+        "second_choice_right": 1,
+    },
     "drafting_stopped": False,
 }
-NOTHING = {key: [0] * 4 if isinstance(value, list) else 0 for key, value in STATS.items()}
+
+
+def _emptied(value: Any) -> Any:
+    """The same counters when nothing happened."""
+    if isinstance(value, dict):
+        return dict.fromkeys(value, 0)
+    return [0] * len(value) if isinstance(value, list) else 0
+
+
+NOTHING = {key: _emptied(value) for key, value in STATS.items()}
 
 
 def event(kind: Kind, start_ms: float, ms: float = 0, stage: int = HOST_LANE, **more: int) -> tuple[int, ...]:
@@ -83,7 +109,9 @@ def test_rates_by_hand() -> None:
     assert got["prefill_tokens_per_s"] == pytest.approx(79 / 0.5)
     assert got["time_to_first_token_ms"] == pytest.approx(520)
     assert got["tokens_per_s"] == pytest.approx(125)
-    assert got["ms_per_window"] == got["ms_fresh"] == pytest.approx(20)
+    assert got["ms_per_window"] == pytest.approx(20)
+    assert (got["ms_fresh"], got["ms_kept_after_fresh"], got["ms_kept_after_kept"]) == (28, 10, 4)
+    assert got["guesses"] == STATS["guesses"]
     assert got["tokens_per_window"] == pytest.approx(2.5)
     assert got["accepted_per_position"] == pytest.approx(
         [0.9, 0.75, 0.5]
@@ -97,6 +125,9 @@ def test_nothing_decoded_has_no_rates() -> None:
         "time_to_first_token_ms",
         "tokens_per_s",
         "ms_per_window",
+        "ms_fresh",
+        "ms_kept_after_fresh",
+        "ms_kept_after_kept",
         "tokens_per_window",
     ):
         assert got[name] is None
@@ -130,19 +161,60 @@ def test_hand_offs_count_windows_and_not_chunks() -> None:
 
 
 def test_the_pipeline_line() -> None:
-    line = "strata pipeline: windows 12, launched 0, kept 0, rolled back 0, gated 0, ms fresh 20.00"
-    assert pipeline_line(STATS) == line
-    assert pipeline_line(NOTHING).endswith("ms fresh -")
+    assert pipeline_line(STATS) == (
+        "strata pipeline: windows 12, launched 11, kept 5, rolled back 5, gated 2, "
+        "ms fresh 28.00, kept after fresh 10.00, kept after kept 4.00"
+    )
+    assert pipeline_line(NOTHING).endswith("ms fresh -, kept after fresh -, kept after kept -")
+
+
+# Behind window 3: guess 5, whose second stage still runs at the verdict, and guess 6, which is kept.
+GUESSES = events(
+    event(Kind.run, 35, 3, stage=0, window=5),
+    event(Kind.run, 38, 2, stage=1, window=5),
+    event(Kind.guess_rolled_back, 40, window=5, a=2, b=1),
+    event(Kind.run, 46, 1, stage=0, window=6),
+    event(Kind.guess_kept, 50, window=6, a=1, b=WindowFate.kept_after_fresh),
+    event(Kind.undo, 51, 4, stage=0, window=3),
+)
+
+
+def test_what_was_rolled_back_is_wasted() -> None:
+    assert wasted_ms(RUN) == 0 and wasted_ms(events()) == 0
+    assert wasted_ms(np.concatenate([RUN, GUESSES])) == pytest.approx(5)
+
+
+def test_the_reports_of_a_request() -> None:
+    both = np.concatenate([RUN, GUESSES])
+    plain = request_lines(both, 2, STATS)
+    assert plain == [*hand_off_lines(both, 2), pipeline_line(STATS)]
+    assert request_lines(both, 2, STATS, {"pipeline_log", "verify_profile"}) == plain
+    decode, first, second = request_lines(both, 2, STATS, {"decode_timing", "split_timing"})[2:]
+    assert decode == (
+        "strata timing: ms per window 20.000: fresh 28.000 (of 7), kept after fresh 10.000 (of 4), "
+        "kept after kept 4.000 (of 1); tokens per window 2.500; "
+        "draft 0.167, verdict 0.167, commit 0.500 ms per window"
+    )
+    assert first == (
+        "strata timing: stage 0: run 17.00, wait 0.00, staging 0.00, launch 0.00, sync 0.00, "
+        "hand-off 1.00, commit 2.00, undo 4.00, lost 3.00 ms"
+    )
+    assert second.endswith("undo 0.00, lost 2.00 ms")
+    assert "tokens per window -" in request_lines(events(), 0, NOTHING, {"decode_timing"})[-1]
 
 
 def test_the_summary_shows_the_three_rates_together() -> None:
-    prompt, text, drafts = summary_lines(STATS, "length", 0)
+    prompt, text, drafts, guesses = summary_lines(STATS, "length", 0)
     assert prompt == "prompt: 100 tokens, 20 of them cached, read at 158 tok/s; first token after 520.0 ms"
     assert text.startswith(
         "text: 30 tokens (length), 125.0 tok/s = 2.50 tokens per window / 20.00 ms per window"
     )
     assert (
         drafts == "drafts: 18 of 24 accepted (75%); by position, of the windows that had one: 0.90 0.75 0.50"
+    )
+    assert guesses == (
+        "guesses: 5 of 10 kept (50%), 1 ended with the text; 2 gated, 1 late; "
+        "misses: 2 drafts wrong, 3 bonus wrong (second choice right: 1)"
     )
     assert "7 events were dropped" in summary_lines(STATS, "stop", 7)[-1]
     assert len(summary_lines(NOTHING, "cancel", 0)) == 2
@@ -154,4 +226,5 @@ def test_the_object_is_whole_when_nothing_happened() -> None:
     text = {"token_ids": [], "text": "", "finish": "cancel"}
     busy, idle = (run_json(about, stages, {}, stats, RUN, text, 0) for stats in (STATS, NOTHING))
     assert busy.keys() == idle.keys()
+    assert {key for key, value in busy.items() if value is None} == {"bound"}
     assert json.loads(json.dumps(idle, allow_nan=False))["finish"] == "cancel"

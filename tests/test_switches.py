@@ -2,7 +2,7 @@ import pytest
 
 from strata_tui.engine import Switches
 from strata_tui.errors import BadInput
-from strata_tui.switches import BY_NAME, SWITCHES, from_environment, resolve
+from strata_tui.switches import BY_NAME, REPORTS, SWITCHES, from_environment, reports, resolve
 
 
 def test_the_engine_has_every_switch_of_the_table() -> None:
@@ -24,6 +24,9 @@ def test_flag_over_environment_over_profile_over_default() -> None:
         "theta": 0.2,
         "short_read": 64,
         "rate": 0.0,
+        "force_miss": None,  # the engine's
+        "spec_depth": None,
+        "chain_ahead": None,
     }
 
 
@@ -47,6 +50,9 @@ def test_an_empty_variable_is_not_set() -> None:
         ("draft_min_p", "1", 1.0),
         ("theta", "2", 2.0),
         ("rate", "1e3", 1000.0),
+        ("force_miss", "3", 3),
+        ("spec_depth", "0", 0),
+        ("chain_ahead", "1", True),
     ],
 )
 def test_a_value_is_read(name: str, text: str, value: object) -> None:
@@ -69,6 +75,9 @@ def test_a_value_is_read(name: str, text: str, value: object) -> None:
         ("draft_min_p", "nan"),
         ("theta", "inf"),
         ("rate", ""),
+        ("force_miss", "-1"),
+        ("spec_depth", "33"),
+        ("chain_ahead", "2"),
     ],
 )
 def test_a_bad_value_says_what_was_expected_and_what_came(name: str, text: str) -> None:
@@ -84,6 +93,12 @@ def test_the_test_switches_are_read_only_with_debug() -> None:
     assert len(notes) == 1
     assert "STRATA_PIPELINE_DEBUG=1" in notes[0]
     assert from_environment({**theta, "STRATA_PIPELINE_DEBUG": "1"}) == ({"theta": 0.5}, [])
+    tests = {"STRATA_PIPELINE_FORCE_MISS": "3", "STRATA_PIPELINE_SPEC_DEPTH": "1"}
+    values, notes = from_environment(tests)
+    assert values == {} and sorted(note.split()[0] for note in notes) == sorted(tests)
+    assert "--theta" not in " ".join(notes)
+    with_debug = from_environment({**tests, "STRATA_PIPELINE_DEBUG": "1"})
+    assert with_debug == ({"force_miss": 3, "spec_depth": 1}, [])
     # A value that is not read can't be wrong.
     assert from_environment({"STRATA_PIPELINE_THETA": "x"})[0] == {}
 
@@ -94,14 +109,31 @@ def test_the_windows_in_flight_are_no_test_switch() -> None:
 
 def test_each_variable_that_means_nothing_here_gives_one_line() -> None:
     names = (
-        "STRATA_DECODE_TIMING",
         "STRATA_IQ_MT_MIN",
         "STRATA_PF_ANYTHING",
         "STRATA_PF_GEMM",
-        "STRATA_PIPELINE_LOG",
         "STRATA_SPLIT_OWN",
         "STRATA_STAGE_TRIM",
     )
     _, notes = from_environment(dict.fromkeys(names, "1"))
     assert sorted(note.split()[0] for note in notes) == list(names)
-    assert from_environment({"STRATA_SPLIT_OWNER": "1", "STRATA_DECODE_TIMING": "0"}) == ({}, [])
+    assert from_environment({"STRATA_SPLIT_OWNER": "1"}) == ({}, [])
+
+
+def test_reports_are_asked_for_by_variables() -> None:
+    assert reports({}) == (frozenset(), [])
+    timing = {"STRATA_DECODE_TIMING": "1", "STRATA_SPLIT_TIMING": "0"}
+    assert reports(timing) == ({"decode_timing"}, [])
+    with pytest.raises(BadInput, match="STRATA_SPLIT_TIMING: expected 0 or 1, got 'yes'"):
+        reports({"STRATA_SPLIT_TIMING": "yes"})
+
+
+def test_the_log_of_verdicts_is_a_test_switch() -> None:
+    asked, notes = reports({"STRATA_PIPELINE_LOG": "1"})
+    assert not asked and "STRATA_PIPELINE_DEBUG=1" in notes[0]
+    assert reports({"STRATA_PIPELINE_LOG": "1", "STRATA_PIPELINE_DEBUG": "1"}) == ({"pipeline_log"}, [])
+
+
+def test_what_cannot_be_had_is_said_in_a_line() -> None:
+    asked, (note,) = reports({REPORTS["verify_profile"]: "1"})
+    assert "verify_profile" in asked and "not available" in note

@@ -1,11 +1,13 @@
 """The view model against counts made event by event, however the events are cut into drains."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from tests.tui.fake_engine import MS, FakeEngine, event
 
+from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.analysis.view import View, toggle_text
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind
@@ -176,6 +178,78 @@ def test_a_toggle_is_a_mark_at_its_column() -> None:
     at = int(events[events["kind"] == Kind.toggle]["start_ns"][0])
     picture = view.picture(at - 40 * MS, at + 60 * MS, 50)
     assert [(column, mark.text) for column, mark in picture.marks] == [(20, "overlap=1")]
+
+
+def pipelined(n_stages: int = 2) -> tuple[FakeEngine, View]:
+    engine = FakeEngine(stage_ms=(3.0,) * n_stages, acceptance=0.85)
+    engine.switches.pipeline_windows = n_stages
+    return engine, View(n_stages)
+
+
+@pytest.mark.parametrize("n_stages", [2, 4])
+def test_what_was_rolled_back_is_lost_and_not_run(n_stages: int) -> None:
+    engine, view = pipelined(n_stages)
+    started(engine)
+    events = decoded(engine, view, 3000)
+    begin, now = view.begin_ns, engine.now_ns() - 100 * MS  # all that began by then is decided
+    picture = view.picture(begin, now, 3000)
+    lost = set(events["window"][events["kind"] == Kind.guess_rolled_back].tolist())
+    names = [name for name, _ in SHARE_COLUMNS]
+    for lane in picture.lanes[:n_stages]:
+        shown = {run.window: run.state for run in lane.runs if run.window in lost}
+        assert all(state not in (LaneState.RUN_EVEN, LaneState.RUN_ODD) for state in shown.values())
+        here = events[(events["stage"] == lane.stage) & (events["start_ns"] < now)]
+        for_nothing = (here["kind"] == Kind.undo) | (
+            (here["kind"] == Kind.run) & np.isin(here["window"], list(lost))
+        )
+        share = 100 * int(here["dur_ns"][for_nothing].sum()) / (now - begin)
+        assert lane.shares[names.index("lost")] == pytest.approx(share, abs=1.1)
+        assert sum(lane.shares) == 100
+    assert picture.lanes[0].shares[names.index("lost")] > 5
+    assert picture.lanes[n_stages - 1].shares[names.index("lost")] == 0, "the last stage runs no guess"
+    assert {picture.fates[window] for window in lost if window in picture.fates} == {Fate.ROLLED_BACK}
+
+
+def test_a_run_is_a_guess_until_it_is_decided() -> None:
+    rows = [
+        event(Kind.request_begin, 0, window=1),
+        event(Kind.window, 0, window=1, rows=4),
+        event(Kind.window, 0, window=2, rows=4, b=4),
+        event(Kind.guess_launched, 0, window=2, a=1),
+        event(Kind.run, 0, 10, stage=0, window=1),
+        event(Kind.run, 10, 10, stage=0, window=2),
+    ]
+
+    def states(*more: tuple[int, ...]) -> list[LaneState]:
+        view = View(1)
+        view.take(np.array([*rows, *more], EVENT_DTYPE))
+        return [run.state for run in view.picture(0, 20, 2).lanes[0].runs]
+
+    assert states() == [LaneState.RUN_ODD, LaneState.GUESS]
+    assert states(event(Kind.guess_rolled_back, 20, window=2)) == [LaneState.RUN_ODD, LaneState.LOST]
+    assert states(event(Kind.guess_ended, 20, window=2)) == [LaneState.RUN_ODD, LaneState.LOST]
+    assert states(event(Kind.guess_kept, 20, window=2, b=1)) == [LaneState.RUN_ODD, LaneState.RUN_EVEN]
+
+
+def test_neighbours_differ_in_shade_whatever_was_lost_between_them() -> None:
+    engine, view = pipelined()
+    started(engine)
+    decoded(engine, view, 1500)
+    now = engine.now_ns() - 100 * MS
+    last_stage = view.picture(now - 400 * MS, now, 2000).lanes[1]
+    ran = [run for run in last_stage.runs if run.state in (LaneState.RUN_EVEN, LaneState.RUN_ODD)]
+    assert len(ran) > 20
+    for before, after in pairwise(ran):
+        assert (before.window == after.window) == (before.state == after.state)
+
+
+def test_commits_ahead_and_undos_have_states_of_their_own() -> None:
+    engine, view = pipelined()
+    started(engine)
+    decoded(engine, view, 1000)
+    now = engine.now_ns()
+    states = {run.state for run in view.picture(now - 500 * MS, now, 4000).lanes[0].runs}
+    assert {LaneState.COMMIT, LaneState.COMMIT_AHEAD, LaneState.UNDO, LaneState.LOST} <= states
 
 
 def test_memory_is_bounded_and_counters_stay_exact() -> None:

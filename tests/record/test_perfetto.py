@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from perfetto import Perfetto, missing, perfetto
+from tests.tui.fake_engine import FakeEngine
 
 from reference.events import START_NS, decode_run, make
 from strata_tui.engine import Engine
@@ -60,6 +61,39 @@ def test_a_run_of_three_stages(ui: Perfetto, tmp_path: Path) -> None:
         "select distinct key from args join slice using (arg_set_id) where slice.name = 'window'"
     )
     assert {"args.drafted", "args.accepted", "args.fate", "args.text"} <= {key for (key,) in known}
+
+
+def test_guesses_kept_and_rolled_back(ui: Perfetto, tmp_path: Path) -> None:
+    engine = FakeEngine(stage_ms=(2.0, 2.0, 2.0), acceptance=0.85)
+    engine.switches.pipeline_windows = 3
+    engine.session().start([1, 2, 3], 400, None, [])
+    parts = []
+    for _ in range(200):
+        engine.clock.advance(20)
+        parts.append(engine.events())
+    events = np.concatenate(parts)
+    write_trace(tmp_path / "guesses.json.gz", events, META)
+    ui.load(tmp_path / "guesses.json.gz")
+    assert ui.errors() == []
+    kind = events["kind"]
+    lost = events["window"][kind == Kind.guess_rolled_back]
+    runs_lost = np.count_nonzero((kind == Kind.run) & np.isin(events["window"], lost))
+    assert one(ui, "select count() from slice where name = 'run, rolled back'") == runs_lost > 0
+    assert (
+        one(ui, "select count() from slice where name = 'run'")
+        == np.count_nonzero(kind == Kind.run) - runs_lost
+    )
+    fates = dict(
+        ui.query(
+            "select display_value, count() from args join slice using (arg_set_id) "
+            "where slice.name = 'window' and key = 'args.fate' group by display_value"
+        )
+    )
+    assert fates["rolled_back"] == len(lost)
+    assert fates["kept_after_fresh"] + fates["kept_after_kept"] == np.count_nonzero(kind == Kind.guess_kept)
+    assert one(ui, "select count() from slice where name like 'miss: %'") == np.count_nonzero(
+        kind == Kind.miss
+    )
 
 
 def test_back_to_back_slices_keep_their_nanoseconds(ui: Perfetto, tmp_path: Path) -> None:

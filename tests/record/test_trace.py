@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tui.fake_engine import FakeEngine
 
 from reference.events import START_NS, decode_run, make
-from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind, WindowFate
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind, MissCause, WindowFate
 from strata_tui.record.trace import SLICES, TraceMeta, write_trace
 from strata_tui.record.tracks import place
 
@@ -128,6 +129,60 @@ def test_a_guess_ends_with_its_fate(tmp_path: Path, kind: Kind, fate: str) -> No
     guess = np.concatenate([make(Kind.window, 1000, window=7, rows=4), make(kind, 5000, window=7)])
     (end,) = of(written(tmp_path / "t.json", guess), "e")
     assert end["args"]["fate"] == fate and ns(end["ts"]) == 4000
+
+
+def pipelined(n_stages: int = 3) -> Events:
+    """Texts with guesses kept and rolled back, to their end."""
+    engine = FakeEngine(stage_ms=(2.0,) * n_stages, acceptance=0.85)
+    engine.switches.pipeline_windows = n_stages
+    parts = []
+    for _ in range(2):
+        session = engine.session()
+        session.start([1, 2, 3], 100, None, [])
+        while session.running:
+            engine.clock.advance(20)
+            parts.append(engine.events())
+    engine.clock.advance(100)
+    return np.concatenate([*parts, engine.events()])
+
+
+def test_fates_of_guesses_are_in_names_arguments_and_marks(tmp_path: Path) -> None:
+    events = pipelined()
+    records = written(tmp_path / "t.json", events)
+    kinds = {kind: events[events["kind"] == kind] for kind in Kind}
+    lost = set(kinds[Kind.guess_rolled_back]["window"].tolist())
+    kept = {int(e["window"]): WindowFate(e["b"]).name for e in kinds[Kind.guess_kept]}
+    assert lost and set(kept.values()) == {"kept_after_fresh", "kept_after_kept"}
+
+    runs = [r for r in of(records, "X") if r["name"].startswith("run")]
+    assert len(runs) == len(kinds[Kind.run])
+    for run in runs:
+        window = run["args"]["window"]
+        assert (run["name"] == "run, rolled back") == (window in lost) == ("cname" in run)
+        assert (run["args"]["fate"] == "rolled_back") == (window in lost)
+        assert run["args"]["fate"] == kept.get(window, run["args"]["fate"])
+    names = [r["name"] for r in records]
+    assert names.count("commit ahead of the verdict") == np.count_nonzero(kinds[Kind.commit]["b"] == 1) > 0
+    assert names.count("undo") == len(kinds[Kind.undo]) > 0
+
+    begins = {r["args"]["window"]: r["args"] for r in of(records, "b")}
+    ends = {int(r["id2"]["local"], 16): r["args"] for r in of(records, "e")}
+    for guess in kinds[Kind.guess_built]:
+        begin = begins[guess["window"]]
+        assert float(begin["estimate"]) == guess["a"] / 1e6 and begin["forced_to_miss"] == 0
+        assert len(begin["guessed_row_0"].split()) == 1 and len(begin["drafts"].split(" | ")) == 4
+    assert all(ends[window]["fate"] == "rolled_back" and "accepted" not in ends[window] for window in lost)
+    assert all(ends[window]["fate"] == fate and "accepted" in ends[window] for window, fate in kept.items())
+
+    marks = [mark["name"] for mark in of(records, "i")]
+    for kind in ("gated", "launched", "kept", "rolled back", "late", "ended"):
+        assert marks.count(f"guess {kind}") == len(kinds[Kind["guess_" + kind.replace(" ", "_")]]), kind
+    misses = [mark for mark in of(records, "i") if mark["name"].startswith("miss: ")]
+    assert len(misses) == len(kinds[Kind.miss]) > 0
+    causes = {MissCause(cause).name.replace("_", " ") for cause in kinds[Kind.miss]["a"]}
+    assert {mark["name"] for mark in misses} == {f"miss: {cause}" for cause in causes}
+    assert sum(m["args"]["second_choice_right"] for m in misses) == kinds[Kind.miss]["b"].sum()
+    assert_nested_or_apart(records)
 
 
 def test_prompt_windows_and_those_in_flight_end_with_what_is_left_of_them(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import pytest
 from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
 
+from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.view import toggle_text
 from strata_tui.events import Kind
 from strata_tui.tui.app import Console
+from strata_tui.tui.glyphs import COLOUR
 from strata_tui.tui.help import KEYS, WORDS, Help
 
 
@@ -113,10 +115,77 @@ async def test_brackets_and_r_cap_the_pace() -> None:
         assert "\u2571\u2571\u2571" in seat.screen, "throttled is drawn as a hatch"
 
 
-async def test_w_says_that_windows_in_flight_are_not_there_yet() -> None:
-    async with console() as seat:
+async def test_w_goes_through_the_windows_in_flight_that_there_is_memory_for() -> None:
+    async with console(FakeEngine(stage_ms=(2.0, 2.0, 2.0))) as seat:
+        await seat.play(300)
+        seen = []
+        for _ in range(4):
+            await seat.press("w", ms=300)
+            seen.append(seat.engine.switches.pipeline_windows)
+        assert seen == [2, 3, 0, 2]
+        marks = [mark.text for mark in seat.app.view.marks if mark.kind == "toggle"]
+        assert marks == [f"pipeline-windows={n}" for n in seen]
+
+
+async def test_the_flip_is_a_mark_and_kept_and_lost_windows_follow_it() -> None:
+    async with console(FakeEngine(acceptance=0.85), size=(160, 40)) as seat:
+        await seat.play(500)
+        await seat.press("w", "down", "down", "down", "down", ms=600)
+        assert "STRATA_PIPELINE_WINDOWS=2" in seat.screen
+        assert "pipeline-windows=2" in seat.screen and "\u2503" in seat.screen
+        await seat.press("f", ms=1000)
+        strip = next(line for line in seat.screen.split("\n") if line.startswith(" windows"))
+        assert COLOUR.fates[Fate.KEPT_AFTER_FRESH] in strip and COLOUR.fates[Fate.ROLLED_BACK] in strip
+        assert "lost" in seat.screen and "% of the stages' work" in seat.screen
+
+
+async def test_w_says_why_it_can_do_nothing() -> None:
+    async with console(FakeEngine(stage_ms=(4.0,))) as seat:
         await seat.press("w")
-        assert "STRATA_PIPELINE_WINDOWS stays 0" in seat.notes
+        assert "one stage" in seat.notes and "--stages 2" in seat.notes
+        assert seat.engine.switches.pipeline_windows == 0
+    engine = FakeEngine()
+    engine.pipeline_max = 0
+    async with console(engine) as seat:
+        await seat.press("w")
+        assert "--pipeline-max 2" in seat.notes
+        assert "theta" not in seat.screen
+
+
+async def test_g_goes_through_the_gates() -> None:
+    async with console() as seat:
+        seen = []
+        for _ in range(5):
+            await seat.press("g")
+            seen.append(seat.engine.switches.theta)
+        assert seen == [0.4, 0.6, 0.8, 0.0, 0.2]
+        assert "theta=0.2" in seat.screen
+        marks = [mark.text for mark in seat.app.view.marks if mark.text.startswith("theta")]
+        assert marks == [f"theta={theta:g}" for theta in seen]
+
+
+async def test_l_shows_the_log_in_place_of_the_text() -> None:
+    lines: list[str] = []
+    async with console(max_tokens=100, log=lines.append) as seat:
+        await seat.play(400)
+        await seat.press("l", "w", ms=800)
+        assert not seat.app.text_panel.display
+        assert "verdict w" in seat.app.log_panel.text and "chain w" in seat.app.log_panel.text
+        assert "hand-off stage 0 -> 1" in seat.app.log_panel.text
+        assert "verdict w" in seat.screen
+        await seat.press("pageup", ms=0)
+        assert seat.app.log_panel._held and not seat.app.text_panel._held
+        await seat.press("l", ms=100)
+        assert seat.app.text_panel.display and not seat.app.log_panel.display
+    assert lines and not any("verdict w" in line for line in lines), "the file has them only where asked for"
+
+
+async def test_the_log_of_verdicts_goes_to_the_file_where_it_is_asked_for() -> None:
+    lines: list[str] = []
+    async with console(max_tokens=100, log=lines.append, reports=frozenset({"pipeline_log"})) as seat:
+        await seat.play(600)
+    assert sum("verdict w" in line for line in lines) > 20
+    assert sum("chain w" in line for line in lines) > 20
 
 
 async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
@@ -290,6 +359,7 @@ async def test_the_switch_bar_says_what_was_asked_for() -> None:
             "draft": "lookup",
             "draft-max": "5",
             "rate": "320",
+            "theta": "0.2",
         }
         toggles = [e for e in seat.app.view.events if e["kind"] == Kind.toggle]
         assert {toggle_text(int(e["a"]), int(e["b"])).split("=")[0] for e in toggles} >= {"overlap", "draft"}

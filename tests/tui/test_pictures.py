@@ -24,6 +24,7 @@ def pictured(
     glyphs: Glyphs = COLOUR,
     theme: str = "strata-dark",
     ms: float = 2000,
+    after_ms: float = 150,
     **model: Any,
 ) -> bool:
     app = Console(opening(opened(engine, **model)), glyphs, auto_refresh=False)
@@ -35,7 +36,7 @@ def pictured(
         await seat.play(ms)
         if keys:
             await seat.press(*keys, ms=0)
-            await seat.play(150)
+            await seat.play(after_ms)
 
     same = compare(app, terminal_size=size, run_before=before)
     app.close()
@@ -52,6 +53,38 @@ def test_four_stages_overlapped(snap_compare: Compare, size: tuple[int, int]) ->
     engine = FakeEngine(stage_ms=(2.0, 2.5, 2.0, 3.0))
     engine.switches.overlap = True
     assert pictured(snap_compare, engine, size)
+
+
+def in_flight(n_stages: int = 2) -> FakeEngine:
+    engine = FakeEngine(stage_ms=(3.0,) * n_stages, acceptance=0.85)
+    engine.switches.pipeline_windows = n_stages
+    return engine
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_two_windows_in_flight(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert pictured(snap_compare, in_flight(), size)
+
+
+@pytest.mark.parametrize("theme", ["strata-dark", "strata-light", "strata-ansi"])
+def test_four_windows_in_flight(snap_compare: Compare, theme: str) -> None:
+    assert pictured(snap_compare, in_flight(4), (120, 40), theme=theme)
+
+
+@pytest.mark.parametrize("glyphs", [ASCII, MONO], ids=["ascii", "mono"])
+def test_windows_in_flight_without_colour(
+    snap_compare: Compare, glyphs: Glyphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert pictured(snap_compare, in_flight(3), (80, 24), glyphs=glyphs)
+
+
+def test_windows_in_flight_flipped_on(snap_compare: Compare) -> None:
+    assert pictured(snap_compare, FakeEngine(acceptance=0.85), (120, 40), "w", "down", "down", "space")
+
+
+def test_the_log(snap_compare: Compare) -> None:
+    assert pictured(snap_compare, in_flight(), (120, 40), "l", ms=600, after_ms=400)
 
 
 def test_frozen_after_a_flip(snap_compare: Compare) -> None:

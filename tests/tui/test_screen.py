@@ -7,10 +7,11 @@ from rich.cells import cell_len
 from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
 
-from strata_tui.analysis.lane_state import LaneState
+from strata_tui.analysis.fate import Fate
+from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.errors import BadInput
 from strata_tui.tui.app import Console
-from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
+from strata_tui.tui.glyphs import ASCII, COLOUR, MONO, Glyphs
 from strata_tui.tui.wrap import Wrapped
 
 
@@ -87,7 +88,7 @@ async def test_shares_of_each_stage_sum_to_a_hundred_on_the_screen() -> None:
         rows = [line for line in lines if line.strip().startswith("cpu 1 thread")]
         assert len(rows) == 3
         for line in rows:
-            assert sum(int(word) for word in line.split()[-7:]) == 100
+            assert sum(int(word) for word in line.split()[-len(SHARE_COLUMNS) :]) == 100
 
 
 @pytest.mark.parametrize("height", [1, 2, 3])
@@ -101,9 +102,51 @@ def test_states_differ_by_shape_without_colour(height: int) -> None:
         assert len(set(shapes.values())) == len(shapes)
 
 
+def test_fates_differ_by_shape() -> None:
+    for glyphs in (COLOUR, MONO, ASCII):
+        assert len({glyphs.fates[fate] for fate in Fate}) == len(Fate)
+
+
+@pytest.mark.parametrize("glyphs", [COLOUR, MONO, ASCII])
+async def test_lanes_and_strip_carry_the_fates(glyphs: Glyphs) -> None:
+    engine = FakeEngine(stage_ms=(3.0, 3.0, 3.0), acceptance=0.85)
+    engine.switches.pipeline_windows = 3
+    async with console(engine, size=(200, 24), glyphs=glyphs) as seat:
+        seen = set()
+        for _ in range(12):
+            await seat.play(500)
+            lanes = seat.app.lanes
+            seen |= {run.state for lane in seat.app._picture.lanes[:3] for run in lane.runs}
+            stage_0 = lanes.render_line(1).crop(lanes.label_width, lanes.label_width + lanes.columns).text
+            strip = seat.app.strip.render_line(0).text
+            if LaneState.LOST in {run.state for run in seat.app._picture.lanes[0].runs}:
+                assert glyphs.patterns[LaneState.LOST] in stage_0
+            assert glyphs.fates[Fate.ROLLED_BACK] in strip
+        assert {LaneState.LOST, LaneState.UNDO, LaneState.COMMIT_AHEAD} <= seen
+        tokens = seat.app.strip.render_line(1).text
+        assert "lost" in tokens and "+" in tokens
+
+
+async def test_figures_of_the_guesses_fit_and_name_their_denominators() -> None:
+    engine = FakeEngine(acceptance=0.85)
+    engine.switches.pipeline_windows = 2
+    async with console(engine, size=(80, 24)) as seat:
+        await seat.play(2000)
+        rates = seat.app._rates
+        assert f"% of {rates.guesses.decided:,} guesses kept" in seat.screen
+        assert all(len(line.rstrip()) <= 80 for line in seat.screen.split("\n"))
+        await seat.pilot.resize_terminal(120, 40)
+        await seat.play(300)
+        figures = [seat.app.figures.render_line(y).text for y in range(seat.app.figures.size.height)]
+        assert sum("after fresh" in line or "after kept" in line for line in figures) == 2
+        assert any("dropped" in line for line in figures), "always there"
+        assert all(line.endswith(" ") for line in figures), "nothing is cut off"
+
+
 async def test_ascii_is_ascii() -> None:
     async with console(glyphs=ASCII) as seat:
         await seat.play(1500)
+        await seat.press("w", ms=1000)
         await seat.press("space")
         ours = [line for line in seat.screen.split("\n") if "palette" not in line]
         assert all(line.isascii() for line in ours), [line for line in ours if not line.isascii()]

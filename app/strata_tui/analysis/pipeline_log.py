@@ -1,7 +1,7 @@
 """STRATA_PIPELINE_LOG: a line for each draft chain and for each verdict, made from the events.
 
-    strata pipeline: chain w41 caught-up=3 outputs=7 ms=1.72
-    strata pipeline: verdict w41 p=9 T=4 a=3 emitted=4 ahead=0 guess=w42 kept estimate=0.61 front=1 in-flight=0
+    strata pipeline: chain w4 caught-up=3 outputs=7 ms=1.72
+    strata pipeline: verdict w4 p=9 T=4 a=3 emitted=4 ahead=0 guess=w5 kept estimate=0.61 front=1 in-flight=0
 
 `ahead`: the stages where the window was committed before its verdict (- = none); `guess`: what became of the
 one behind it; `front`: front stages that this one had finished; `in-flight`: those that it still ran on.

@@ -269,8 +269,9 @@ class Console(App[None]):
 
     def _log_lines(self, lines: list[str], to_file: bool = True) -> None:
         assert self.opened is not None
-        if lines:
-            self.log_panel.add("".join(f"{line}\n" for line in lines), "text")
+        for line in lines:
+            short = line.removeprefix("strata pipeline: ").removeprefix("strata: ")
+            self.log_panel.add(f"{short}\n", "note" if short.startswith("chain") else "text")
         if self.opened.log is not None and to_file:
             for line in lines:
                 self.opened.log(line)
@@ -304,7 +305,7 @@ class Console(App[None]):
             now_ns=now,
             begin_ns=self._begin_ns,
             state="stopped" if self.texts.stopped and not self.texts.running else "live",
-            behind_ns=now - t1 if self.axis.frozen else None,
+            behind_ns=max(0, now - t1) if self.axis.frozen else None,
             picture=self._picture,
             windows=self._windows,
             rates=self._rates,

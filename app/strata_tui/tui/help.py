@@ -28,7 +28,7 @@ KEYS = (
     ("s", "skip to the next prompt"),
     ("e", "export the trace (Chrome trace, opens in Perfetto)"),
     ("pgup pgdn", "look back in the text"),
-    ("l", "the log in place of the text, a line for each draft chain and each verdict; and back"),
+    ("l", "the log in place of the text: a line for each draft chain and verdict"),
     ("t", "theme: dark, light, the terminal's own colours"),
     ("x, ctrl-c", "end the text at a token; again: quit"),
     ("q", "quit"),
