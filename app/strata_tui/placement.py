@@ -101,7 +101,7 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
 
 
 def crowded(devices: Sequence[DeviceChoice], n_cores: int) -> list[str]:
-    """A line for each stage whose threads have to take turns on its cores; one for all where they are alike."""
+    """A line for each stage whose threads take turns on its cores; one for all where they are alike."""
     lines = {
         i: f"{device.threads} threads take turns on {n} usable core{'' if n == 1 else 's'}"
         for i, device in enumerate(devices)
