@@ -48,9 +48,11 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
     check(*model_, options_);
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
+    windows_allocated_ = std::min(options_.pipeline_max, n_stages);
+    if (windows_allocated_ < 2) windows_allocated_ = 0;
     // Two slots and two states even without pipelining: the next window need not wait for the commit before
     // it.
-    n_slots_ = n_states_ = std::max(2, std::min(options_.pipeline_max, n_stages));
+    n_slots_ = n_states_ = std::max(2, windows_allocated_);
 
     for (int s = 0; s < n_stages; ++s) {
         StageShape shape;
@@ -79,7 +81,8 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
         // The draft layer's queue runs beside the last stage, on the same cores.
         split_.mtp =
             std::make_unique<Mtp>(*model_, options_.context, std::max(MAX_WINDOW_ROWS, options_.chunk),
-                                  options_.kv_type, options_.devices.back(), kernels_, done_, recorder_);
+                                  (n_slots_ + 2) * MAX_WINDOW_ROWS, options_.kv_type, options_.devices.back(),
+                                  kernels_, done_, recorder_);
         split_.last().keep_hidden(split_.mtp->hidden_by_position());
     } else {
         switches_.draft = DraftSource::lookup;
@@ -105,6 +108,8 @@ std::shared_ptr<Session> Engine::session() {
     parts.chunk = options_.chunk;
     parts.n_slots = n_slots_;
     parts.n_states = n_states_;
+    parts.windows_allocated = windows_allocated_;
+    parts.watchdog_ns = static_cast<uint64_t>(options_.watchdog_s * 1e9);
     session_ = std::make_shared<Session>(parts);
     return session_;
 }

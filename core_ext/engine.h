@@ -13,9 +13,10 @@ struct EngineOptions {
     std::vector<CpuSpec> devices;  // one a stage
     int context = 4096;
     KvType kv_type = KvType::F16;
-    int chunk = 512;       // rows of a prompt read at a time
-    int pipeline_max = 0;  // windows in flight allocated
-    std::string isa;       // "": the best here
+    int chunk = 512;         // rows of a prompt read at a time
+    int pipeline_max = 0;    // windows in flight allocated, at most one a stage
+    double watchdog_s = 25;  // nothing has moved for so long: the request ends with an error
+    std::string isa;         // "": the best here
     bool events = true;
     size_t event_capacity = 1 << 15;  // a lane
 };
@@ -40,6 +41,8 @@ class Engine {
     Switches& switches() { return switches_; }
     Notices& notices() { return notices_; }
     Recorder& recorder() { return recorder_; }
+    /// Windows in flight that memory was allocated for: 0, or from 2 to the number of stages.
+    int pipeline_max() const { return windows_allocated_; }
 
     /// A new session with an empty state; the one before is ended.
     std::shared_ptr<Session> session();
@@ -59,7 +62,7 @@ class Engine {
     EventLane* host_events_ = nullptr;
     Switches switches_;
     Notices notices_;
-    int n_slots_ = 2, n_states_ = 2;
+    int windows_allocated_ = 0, n_slots_ = 2, n_states_ = 2;
     Split split_;
     std::shared_ptr<Session> session_;
 };

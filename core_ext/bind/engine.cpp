@@ -157,6 +157,7 @@ static void bind_options(py::module_& m) {
             })
         .def_readwrite("chunk", &EngineOptions::chunk)
         .def_readwrite("pipeline_max", &EngineOptions::pipeline_max)
+        .def_readwrite("watchdog_s", &EngineOptions::watchdog_s)
         .def_readwrite("isa", &EngineOptions::isa)
         .def_readwrite("events", &EngineOptions::events)
         .def_readwrite("event_capacity", &EngineOptions::event_capacity);
@@ -175,7 +176,9 @@ static py::list stage_infos(Engine& engine) {
             py::arg("last_layer") = stage->shape().last_layer, py::arg("layers") = kinds,
             py::arg("weight_bytes") = stage->weight_bytes(), py::arg("kv_bytes") = stage->kv_bytes(),
             py::arg("state_bytes") = stage->state_bytes(), py::arg("buffer_bytes") = stage->buffer_bytes(),
-            py::arg("pinned") = stage->device().pinned(), py::arg("isa") = engine.kernels().name,
+            py::arg("pinned") = stage->device().pinned(), py::arg("slots") = stage->shape().n_slots,
+            py::arg("states") = stage->shape().n_states, py::arg("snapshot_bytes") = stage->snapshot_bytes(),
+            py::arg("slot_bytes") = stage->slot_bytes(), py::arg("isa") = engine.kernels().name,
             py::arg("numerics") = engine.kernels().numerics));
     }
     return infos;
@@ -216,6 +219,10 @@ static void bind_switches(py::module_& m) {
     bind_switch(c, "theta", &Switches::theta, 0, 1e6);
     bind_switch(c, "short_read", &Switches::short_read, 0, 1 << 20);
     bind_switch(c, "rate", &Switches::rate, 0, 1e6);
+    bind_switch(c, "force_miss", &Switches::force_miss, 0, 1 << 20);
+    bind_switch(c, "spec_depth", &Switches::spec_depth, 0, 32);
+    bind_switch(c, "chain_ahead", &Switches::chain_ahead, 0, 1);
+    bind_switch(c, "keep_drafting", &Switches::keep_drafting, 0, 1);
     c.def_property(
         "draft", [](Engine& e) { return draft_name(e.switches().draft, e.switches().replay_quality); },
         [](Engine& e, const std::string& text) {
@@ -257,6 +264,7 @@ void bind_engine(py::module_& m) {
         .def_property_readonly("n_layers", [](EngineHandle& h) { return h.get().model().dims().n_layers; })
         .def_property_readonly("n_vocab", [](EngineHandle& h) { return h.get().model().dims().n_vocab; })
         .def_property_readonly("n_embd", [](EngineHandle& h) { return h.get().model().dims().n_embd; })
+        .def_property_readonly("pipeline_max", [](EngineHandle& h) { return h.get().pipeline_max(); })
         .def_property_readonly("context", [](EngineHandle& h) { return h.get().options().context; })
         .def_property_readonly("has_draft_layer",
                                [](EngineHandle& h) { return h.get().model().has_draft_layer(); })
@@ -288,6 +296,9 @@ void bind_engine(py::module_& m) {
                  d["theta"] = std::round(v.theta * 1e6) / 1e6;
                  d["short_read"] = v.short_read;
                  d["rate"] = v.rate;
+                 d["force_miss"] = v.force_miss;
+                 d["spec_depth"] = v.spec_depth;
+                 d["chain_ahead"] = v.chain_ahead;
                  return d;
              })
         .def("drain_events",
@@ -325,6 +336,13 @@ void bind_engine(py::module_& m) {
                  if (stage < 0 || stage >= static_cast<int>(stages.size()))
                      throw Error("[engine] no stage " + std::to_string(stage));
                  stages[stage]->inject_error(window);
+             })
+        .def("inject_stall",
+             [](EngineHandle& h, int stage) {
+                 auto& stages = h.get().split().stages;
+                 if (stage < 0 || stage >= static_cast<int>(stages.size()))
+                     throw Error("[engine] no stage " + std::to_string(stage));
+                 stages[stage]->inject_stall();
              })
         .def("close", [](EngineHandle& h) {
             py::gil_scoped_release release;

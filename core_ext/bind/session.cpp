@@ -33,6 +33,24 @@ static py::dict stats_dict(const RequestStats& s) {
     d["decode_ns"] = s.generated ? s.last_token_ns - s.begin_ns - s.first_token_ns : 0;
     d["window_ns"] = s.window_ns;
     d["throttled_ns"] = s.held_ns;
+    d["windows_by_class"] = s.windows_by_class;
+    d["tokens_by_class"] = s.tokens_by_class;
+    d["window_ns_by_class"] = s.window_ns_by_class;
+    d["undone"] = s.undone;
+    py::dict g;
+    g["built"] = s.guesses.built;
+    g["gated"] = s.guesses.gated;
+    g["late"] = s.guesses.late;
+    g["launched"] = s.guesses.launched;
+    g["kept"] = s.guesses.kept;
+    g["rolled_back"] = s.guesses.rolled_back;
+    g["ended"] = s.guesses.ended;
+    g["bonus_wrong"] = s.guesses.bonus_wrong;
+    g["draft_wrong"] = s.guesses.drafts_wrong;
+    g["forced"] = s.guesses.forced;
+    g["second_choice_right"] = s.guesses.second_choice_right;
+    d["guesses"] = g;
+    d["kept_at_depth"] = s.guesses.kept_at_depth;
     d["drafting_stopped"] = s.drafting_stopped;
     return d;
 }
@@ -76,6 +94,10 @@ void bind_session(py::module_& m) {
             py::dict d;
             d["length"] = s.position();
             d["layers"] = s.fingerprint();
+            if (const auto draft = s.draft_fingerprint()) {
+                d["draft_length"] = draft->first;
+                d["draft"] = draft->second;
+            }
             return d;
         });
 }

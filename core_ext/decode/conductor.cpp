@@ -1,5 +1,7 @@
 #include "decode/conductor.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace strata {
@@ -15,7 +17,8 @@ Conductor::Conductor(Split& split, int n_slots, int n_states, Word& done, EventL
 
 void Conductor::note_finished() {
     seen_ = done_.value();
-    for (size_t s = 0; s < pending_.size(); ++s) {
+    // The last stage first: what has been seen to finish there has been seen to finish on the stages before.
+    for (size_t s = pending_.size(); s-- > 0;) {
         Pending& pending = pending_[s];
         CpuDevice& device = split_.stages[s]->device();
         const Ticket finished = device.finished();
@@ -38,23 +41,29 @@ void Conductor::check_failures() {
     if (split_.mtp) check(split_.mtp->device());
 }
 
-void Conductor::launch(HandOffMode mode) {
-    while (const auto action = schedule_.next(mode)) {
-        for (const Window& window : schedule_.windows()) {
-            if (window.id != action->window) continue;
-            const uint64_t staged = now_ns();
-            stage_inputs(*action, window);
-            const uint64_t launched = now_ns();
-            if (events_.on())
-                events_.record({staged, launched - staged, window.id, EventKind::stage_inputs,
-                                static_cast<uint8_t>(action->stage), static_cast<uint16_t>(window.rows), 0,
-                                0});
-            submit(action->stage, split_.stages[action->stage]->forward_program(action->slot),
-                   {Done::Kind::run, action->stage, action->window, action->slot});
-            events_.span(EventKind::launch, launched, static_cast<uint8_t>(action->stage), window.id,
-                         window.rows, action->ahead);
-        }
+void Conductor::launch(const Limits& limits) {
+    while (const auto action = schedule_.next(limits)) {
+        if (action->kind == Action::Kind::launch)
+            carry_out(*action);
+        else
+            commit_rows(*action);
     }
+}
+
+void Conductor::carry_out(const Action& action) {
+    const auto& windows = schedule_.windows();
+    const Window& window =
+        *std::find_if(windows.begin(), windows.end(), [&](const Window& w) { return w.id == action.window; });
+    const uint64_t staged = now_ns();
+    stage_inputs(action, window);
+    const uint64_t launched = now_ns();
+    if (events_.on())
+        events_.record({staged, launched - staged, window.id, EventKind::stage_inputs,
+                        static_cast<uint8_t>(action.stage), static_cast<uint16_t>(window.rows), 0, 0});
+    submit(action.stage, split_.stages[action.stage]->forward_program(action.slot),
+           {Done::Kind::run, action.stage, action.window, action.slot});
+    events_.span(EventKind::launch, launched, static_cast<uint8_t>(action.stage), window.id, window.rows,
+                 action.ahead);
 }
 
 void Conductor::stage_inputs(const Action& action, const Window& window) {
@@ -66,6 +75,7 @@ void Conductor::stage_inputs(const Action& action, const Window& window) {
     inputs.tokens = window.tokens;
     inputs.prompt = window.kind != WindowKind::verify;
     inputs.all_logits = false;
+    inputs.guess = window.guess();
     inputs.state = state;
     inputs.chunk_tokens = nullptr;
     inputs.advance_to = -1;
@@ -81,23 +91,83 @@ void Conductor::submit(int stage, Program& program, const Done& done) {
     ++pending.next;
 }
 
-void Conductor::commit(const Window& window, int rows) {
+void Conductor::commit_rows(const Action& action) {
+    int& state = state_[action.stage];
+    CommitInputs& inputs = split_.stages[action.stage]->commit_inputs(action.slot);
+    inputs = {action.window, action.rows, state, (state + 1) % n_states_, action.speculative};
+    state = inputs.to;
+    submit(action.stage, split_.stages[action.stage]->commit_program(action.slot),
+           {Done::Kind::commit, action.stage, action.window, action.slot});
+}
+
+/// Restore = read the state before the speculative commit, which is still there; replay = commit again from
+/// it. Queued behind whatever still runs there: an in-order queue needs no wait.
+void Conductor::undo_rows(const Action& action) {
+    Stage& stage = *split_.stages[action.stage];
+    const CommitInputs& whole = stage.commit_inputs(action.slot);
+    stage.undo_inputs(action.slot) = {action.window, action.rows, whole.from, whole.to, false};
+    submit(action.stage, stage.undo_program(action.slot),
+           {Done::Kind::commit, action.stage, action.window, action.slot});
+    ++undone_;
+}
+
+void Conductor::settle(const Window& window, int rows) {
     for (int s = 0; s < schedule_.n_stages(); ++s) {
-        const Action action = schedule_.commit(window, s, rows);
-        CommitInputs& inputs = split_.stages[s]->commit_inputs(action.slot);
-        inputs = {window.id, rows, state_[s], (state_[s] + 1) % n_states_, false};
-        state_[s] = inputs.to;
-        submit(s, split_.stages[s]->commit_program(action.slot),
-               {Done::Kind::commit, s, window.id, action.slot});
+        if (!window.committed_on(s))
+            commit_rows(schedule_.commit(window, s, rows));
+        else if (rows < window.rows)
+            undo_rows(schedule_.undo(window, s, rows));
     }
 }
 
-void Conductor::wait() { done_.wait_ge(seen_ + 1, WAIT_BOUND_NS); }
+void Conductor::drop_from(size_t index) {
+    const auto& windows = schedule_.windows();
+    if (index >= windows.size()) return;
+    for (int s = 0; s < schedule_.n_stages(); ++s) {
+        split_.stages[s]->drop_up_to(schedule_.last_id());
+        split_.stages[s]->device().cut_runs(schedule_.last_id());
+        // The first of them that was committed here read the state that stands again.
+        for (size_t i = index; i < windows.size(); ++i)
+            if (windows[i].committed_on(s)) {
+                state_[s] = split_.stages[s]->commit_inputs(windows[i].slot).from;
+                break;
+            }
+    }
+    for (size_t i = index; i < windows.size(); ++i)
+        for (int s = 1; s < schedule_.n_stages(); ++s)
+            if (windows[i].launched_on(s) && !windows[i].finished_on(s))
+                split_.boundaries[s - 1][windows[i].slot]->release(windows[i].id);
+    schedule_.drop_from(index);
+}
+
+void Conductor::wait() {
+    if (!done_.wait_ge(seen_ + 1, watchdog_ns_)) throw Error(stall_report());
+}
+
+void Conductor::sleep() { done_.wait_ge(seen_ + 1, WAIT_BOUND_NS); }
+
+/// Every stage that has something to report, with the window and the word that it waits for.
+std::string Conductor::stall_report() const {
+    std::string text = "[watchdog] nothing has moved for " + std::to_string(watchdog_ns_ / 1'000'000) + " ms";
+    for (int s = 0; s < schedule_.n_stages(); ++s) {
+        const Pending& pending = pending_[s];
+        if (pending.empty()) continue;
+        const Done& done = pending.entries[pending.first % 64].second;
+        text += "; stage " + std::to_string(s) + ": window " + std::to_string(done.window) + ", slot " +
+                std::to_string(done.slot) + (done.kind == Done::Kind::run ? ", forward" : ", commit");
+        if (s > 0 && done.kind == Done::Kind::run)
+            text += ", ready word of stage " + std::to_string(s - 1) + ": wanted " +
+                    std::to_string(done.window) + ", found " +
+                    std::to_string(split_.boundaries[s - 1][done.slot]->value());
+    }
+    if (split_.mtp && !split_.mtp->idle()) text += "; the draft layer has steps outstanding";
+    return text;
+}
 
 void Conductor::drain() {
     for (;;) {
         note_finished();
-        if (!schedule_.in_flight() && (!split_.mtp || split_.mtp->landed())) return;
+        if (!schedule_.in_flight() && (!split_.mtp || split_.mtp->idle())) return;
         wait();
     }
 }
@@ -105,25 +175,32 @@ void Conductor::drain() {
 void Conductor::abandon() noexcept {
     for (auto& stage : split_.stages) stage->device().cut(schedule_.last_id());
     if (split_.mtp) split_.mtp->device().cut(schedule_.last_id());
-    for (const Window& window : schedule_.windows())
-        for (int s = 1; s < schedule_.n_stages(); ++s)
-            if (window.launched_on(s) && !window.finished_on(s))
-                split_.boundaries[s - 1][window.slot]->release(window.id);
+    for (auto& stage : split_.stages) stage->drop_up_to(schedule_.last_id());
+    // Not by the windows alone: one that was dropped may have a reader outstanding too.
+    for (int s = 1; s < schedule_.n_stages(); ++s) {
+        const Pending& pending = pending_[s];
+        for (uint64_t i = pending.first; i < pending.next; ++i) {
+            const Done& done = pending.entries[i % 64].second;
+            if (done.kind == Done::Kind::run) split_.boundaries[s - 1][done.slot]->release(done.window);
+        }
+    }
+    const auto wait_until = [&](auto finished) {
+        while (seen_ = done_.value(), !finished()) sleep();
+    };
     for (size_t s = 0; s < pending_.size(); ++s) {
         Pending& pending = pending_[s];
         for (; !pending.empty(); ++pending.first)
-            while (split_.stages[s]->device().finished() < pending.entries[pending.first % 64].first) {
-                seen_ = done_.value();
-                if (split_.stages[s]->device().finished() < pending.entries[pending.first % 64].first) wait();
-            }
+            wait_until([&] {
+                return split_.stages[s]->device().finished() >= pending.entries[pending.first % 64].first;
+            });
     }
-    while (split_.mtp && !split_.mtp->landed()) {
-        seen_ = done_.value();
-        if (!split_.mtp->landed()) wait();
+    if (split_.mtp) {
+        split_.mtp->cut();
+        wait_until([&] { return split_.mtp->idle(); });
+        split_.mtp->device().clear_failure();
     }
     schedule_.abandon();
     for (auto& stage : split_.stages) stage->device().clear_failure();
-    if (split_.mtp) split_.mtp->device().clear_failure();
 }
 
 void Conductor::clear_state() {

@@ -26,15 +26,23 @@ class Conductor {
     Conductor(Split& split, int n_slots, int n_states, Word& done, EventLane& events);
 
     Schedule& schedule() { return schedule_; }
+    const Schedule& schedule() const { return schedule_; }
 
     /// Notes what has finished on every stage. Throws Error with the text of a stage that failed.
     void note_finished();
-    /// Launches all that may be launched now.
-    void launch(HandOffMode mode);
-    /// Queues the commit of a window's first rows on every stage.
-    void commit(const Window& window, int rows);
-    /// Sleeps until something has finished since note_finished(), or somebody called (Word `done`).
+    /// Carries out all that may be done now.
+    void launch(const Limits& limits);
+    /// After the oldest window's verdict: on every stage its first `rows` rows and no more are committed.
+    /// Where it was committed whole before, it is left so, or undone.
+    void settle(const Window& window, int rows);
+    /// The windows from `index` on are given up: their readers go, their programs stop early, the recurrent
+    /// states are those before the first of them.
+    void drop_from(size_t index);
+    /// Sleeps until something has finished since note_finished(), or somebody called (Word `done`). Throws
+    /// Error, with what every stage waits for, if nothing moves for the watchdog's time.
     void wait();
+    void set_watchdog(uint64_t ns) { watchdog_ns_ = ns; }
+    int undone() const { return undone_; }
     /// The recurrent state that the next program on a stage will find.
     int state(int stage) const { return state_[stage]; }
     /// Waits until nothing is queued anywhere. Throws like note_finished().
@@ -55,9 +63,14 @@ class Conductor {
         uint64_t first = 0, next = 0;
         bool empty() const { return first == next; }
     };
+    void carry_out(const Action& action);
     void stage_inputs(const Action& action, const Window& window);
+    void commit_rows(const Action& action);
+    void undo_rows(const Action& action);
     void submit(int stage, Program& program, const Done& done);
     void check_failures();
+    void sleep();
+    std::string stall_report() const;
 
     Split& split_;
     const int n_states_;
@@ -67,7 +80,9 @@ class Conductor {
     std::vector<Pending> pending_;
     std::vector<int> state_;
     const int32_t* chunk_tokens_ = nullptr;
+    uint64_t watchdog_ns_ = WAIT_BOUND_NS + 5'000'000'000;
     uint64_t seen_ = 0;
+    int undone_ = 0;
 };
 
 }  // namespace strata

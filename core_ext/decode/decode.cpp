@@ -17,7 +17,7 @@ void Session::begin(const Request& request) {
     counting_.prompt_tokens = prompt_length_ = static_cast<int>(request.tokens.size());
 
     if (shared_ == 0) conductor_.clear_state();
-    lookup_.forget();
+    drafts_.begin_request(request.replay, prompt_length_);
     // The cell before the first new token pairs with it, so it is made anew.
     if (p_.split->mtp) p_.split->mtp->forget_from(std::max(0, shared_ - 1));
     consumed_ = counting_.cached_tokens = shared_;
@@ -25,9 +25,10 @@ void Session::begin(const Request& request) {
     p_.split->last().set_sampling(request.sampling, &line_);
     if (p_.split->mtp) p_.split->mtp->set_sampling(request.sampling, &line_);
     wanted_ = request.max_tokens > 0 ? request.max_tokens : p_.context + 1;
-    chain_ordered_ = false;
     most_rows_ = 1;
+    kept_ = false;
     drafting_stopped_ = false;
+    undone_before_ = conductor_.undone();
     ++request_number_;
     p_.events->moment(EventKind::request_begin, HOST_LANE, request_number_, 0, prompt_length_, shared_);
     last_asked_ = {};
@@ -70,31 +71,38 @@ void Session::read_chunks(int length) {
             schedule.open(WindowKind::chunk, opened, rows);
             opened += rows;
         }
-        conductor_.launch(HandOffMode::serial);
+        conductor_.launch({HandOffMode::serial});
         if (schedule.windows().empty()) return;
         conductor_.wait();
     }
 }
 
-/// A short rest is read through windows of 8 rows, one after the other, all of them committed.
+/// A short rest is read through windows of 8 rows, all of them committed: one after the other, or, where
+/// windows are pipelined, one behind the other.
 void Session::read_prompt_windows(int length) {
     Schedule& schedule = conductor_.schedule();
-    while (consumed_ < length && !cancelled()) {
-        Window& window =
-            schedule.open(WindowKind::prompt, consumed_, std::min(MAX_WINDOW_ROWS, length - consumed_));
-        std::copy_n(line_.tokens.data() + window.position, window.rows, window.tokens.data());
-        p_.events->moment(EventKind::window, HOST_LANE, window.id, window.rows, window.position,
-                          static_cast<int>(window.fate));
-        for (;;) {
-            conductor_.note_finished();
-            if (window.finished_on(schedule.n_stages() - 1)) break;
-            conductor_.launch(mode());
-            conductor_.wait();
+    auto& windows = schedule.windows();
+    const uint32_t everywhere = (1ull << schedule.n_stages()) - 1;
+    const size_t most = in_force_.pipeline_windows == 0 ? 1 : std::max(2, in_force_.pipeline_windows);
+    int opened = consumed_;
+    for (;;) {
+        conductor_.note_finished();
+        conductor_.launch(limits());  // commits what has been read
+        while (!windows.empty() && windows.front().committed == everywhere) {
+            ++counting_.prompt_windows;
+            note_read(windows.front().rows);
+            schedule.close();
         }
-        conductor_.commit(window, window.rows);
-        ++counting_.prompt_windows;
-        note_read(window.rows);
-        schedule.close();
+        while (opened < length && !cancelled() && windows.size() < most) {
+            Window& window =
+                schedule.open(WindowKind::prompt, opened, std::min(MAX_WINDOW_ROWS, length - opened));
+            std::copy_n(line_.tokens.data() + window.position, window.rows, window.tokens.data());
+            opened += window.rows;
+            record_window(window);
+        }
+        conductor_.launch(limits());
+        if (windows.empty()) return;
+        conductor_.wait();
     }
 }
 
@@ -109,12 +117,14 @@ void Session::note_read(int rows) {
 
 Finish Session::decode() {
     Finish finish = before_window();
+    const int last = conductor_.schedule().n_stages() - 1;
+    auto& windows = conductor_.schedule().windows();
     while (finish == Finish::running) {
         conductor_.note_finished();
-        auto& windows = conductor_.schedule().windows();
-        if (windows.empty() && drafts_ready()) build_window();
-        conductor_.launch(mode());
-        if (!windows.empty() && windows.front().finished_on(conductor_.schedule().n_stages() - 1)) {
+        build_windows();
+        conductor_.launch(limits());
+        record_launched_guesses();
+        if (!windows.empty() && windows.front().finished_on(last)) {
             finish = verdict();
             if (finish == Finish::running) finish = before_window();
         } else {
@@ -128,104 +138,118 @@ Finish Session::decode() {
 /// next drafts.
 Finish Session::before_window() {
     hold();
-    if (cancelled()) return Finish::cancel;
+    if (cancelled()) {
+        give_up_guesses(1, true);
+        conductor_.drop_from(0);
+        return Finish::cancel;
+    }
     if (consumed_ + 1 > p_.context) return Finish::context;  // row 0 itself doesn't fit
     window_begin_ns_ = now_ns();
     latch();
-    order_drafts();
+    guesses_gated_ = false;
+    if (kept_)
+        order_more_drafts();
+    else
+        order_drafts();
     return Finish::running;
 }
 
-/// The first window of a request has row 0 alone; later ones as many drafts as are allowed and come.
+/// For a fresh window: the first of a request has row 0 alone; later ones as many drafts as are allowed and
+/// come.
 void Session::order_drafts() {
     const bool first = counting_.windows == 0;
     const bool drafting = in_force_.draft != DraftSource::none && !drafting_stopped_ && !first;
     most_rows_ = drafting ? most_rows(in_force_.draft_max, wanted_, consumed_, p_.context) : 1;
-    Mtp* mtp = p_.split->mtp.get();
-    const bool chain = mtp && (in_force_.draft == DraftSource::mtp || in_force_.draft == DraftSource::replay);
-    chain_ordered_ = chain && most_rows_ > 1;
-    if (chain_ordered_)
-        mtp->chain(consumed_, most_rows_ - 1, in_force_.draft == DraftSource::mtp ? in_force_.draft_min_p : 0,
-                   conductor_.schedule().last_id() + 1);
+    taken_ = 0;
+    if (!drafting || (most_rows_ == 1 && !guessing()))
+        drafts_.stop();
+    else
+        drafts_.begin(in_force_, consumed_, guessing(), conductor_.schedule().last_id() + 1);
+    want_drafts();
 }
 
-bool Session::drafts_ready() const { return !chain_ordered_ || p_.split->mtp->landed(); }
+/// As many predictions as the windows still to be built can take, and a window's worth ahead of the verdict.
+void Session::want_drafts() {
+    if (!guessing()) return drafts_.want(most_rows_ - 1);
+    const int in_flight = static_cast<int>(conductor_.schedule().windows().size());
+    const int rows = in_force_.draft_max + 1, to_build = in_force_.pipeline_windows - in_flight;
+    const int ahead = in_force_.chain_ahead ? rows : 0;
+    drafts_.want(taken_ + std::max(0, to_build) * rows - (in_flight == 0) + ahead);
+}
 
-void Session::build_window() {
+void Session::build_windows() {
+    drafts_.pump();
+    if (conductor_.schedule().windows().empty() && !build_fresh()) return;
+    while (build_guess()) {
+    }
+}
+
+/// The window behind a verdict. False while its drafts are not decided.
+bool Session::build_fresh() {
+    const auto count = drafts_.length_from(0, most_rows_ - 1, in_force_.draft_min_p);
+    if (!count) return false;
     Window& window = conductor_.schedule().open(WindowKind::verify, consumed_, 1);
     window.tokens[0] = line_.tokens[consumed_];
-    if (most_rows_ > 1) window.rows = 1 + take_drafts(window);
+    take_drafts(window, *count);
+    record_window(window);
+    return true;
+}
+
+/// Rows 1.. of a window, from the predictions.
+void Session::take_drafts(Window& window, int count) {
+    for (int i = 1; i <= count; ++i) {
+        const Draft draft = *drafts_.at(taken_++);
+        window.tokens[i] = draft.token;
+        window.probability[i] = draft.probability;
+        window.drafts_agreed &= draft.agreed;
+    }
+    window.rows = 1 + count;
+}
+
+void Session::record_window(const Window& window) const {
     EventLane& events = *p_.events;
+    if (!events.on()) return;
     events.moment(EventKind::window, HOST_LANE, window.id, window.rows, window.position,
                   static_cast<int>(window.fate));
-    for (int i = 1; i < window.rows; ++i)
+    for (int i = window.guess() ? 0 : 1; i < window.rows; ++i)
         events.moment(EventKind::draft_token, HOST_LANE, window.id, i, window.tokens[i],
                       static_cast<int>(std::lround(window.probability[i] * 1e6f)));
 }
 
-/// Fills rows 1.. ; returns how many.
-int Session::take_drafts(Window& window) {
-    const int most = most_rows_ - 1;
-    switch (in_force_.draft) {
-        case DraftSource::mtp: {
-            const int count = p_.split->mtp->count();
-            for (int i = 0; i < count; ++i) {
-                window.tokens[i + 1] = p_.split->mtp->output(i).token;
-                window.probability[i + 1] = p_.split->mtp->output(i).probability;
-            }
-            return count;
-        }
-        case DraftSource::lookup:
-            return lookup_.draft({line_.tokens.data(), size_t(line_.count)},
-                                 {window.tokens.data() + 1, size_t(most)});
-        case DraftSource::replay:
-            return replay_drafts(window, most);
-        case DraftSource::none:
-            break;
-    }
-    return 0;
+bool Session::ends_text(int32_t token) const {
+    const auto& ends = request_->end_tokens;
+    return std::find(ends.begin(), ends.end(), token) != ends.end();
 }
 
-/// Drafts of a recorded plain run, each replaced by a wrong token with seeded probability 1 - q.
-int Session::replay_drafts(Window& window, int most) const {
-    constexpr uint64_t REPLAY_SEED = 0x7265706C6179;
-    const float q = in_force_.replay_quality;
-    int count = 0;
-    for (; count < most; ++count) {
-        const int position = consumed_ + 1 + count;
-        const size_t at = position - prompt_length_;
-        if (at >= request_->replay.size()) break;
-        const bool right = noise(REPLAY_SEED, position, 0) < q;
-        window.tokens[count + 1] =
-            right ? request_->replay[at] : (request_->replay[at] + 1) % p_.model->dims().n_vocab;
-        window.probability[count + 1] = q;
-    }
-    return count;
-}
-
-/// Accept, commit, emit. The window leaves; its commits may still run.
+/// Accept; keep the guess behind or give all guesses up; commit, emit. The window leaves; its commits may
+/// still run.
 Finish Session::verdict() {
     const uint64_t start = now_ns();
-    const Window window = conductor_.schedule().windows().front();
+    Schedule& schedule = conductor_.schedule();
+    const Window window = schedule.windows().front();
     const auto& all_picks = p_.split->last().picks(window.slot);
     const std::span<const int32_t> picks(all_picks.data(), window.rows);
     const int accepted = accept({window.tokens.data() + 1, size_t(window.rows - 1)}, picks);
     const int counted = count_tokens(picks, accepted, request_->end_tokens, wanted_);
-
-    conductor_.commit(window, counted);
-    conductor_.schedule().close();
-    consumed_ += counted;
+    const int32_t bonus = picks[counted - 1];
     wanted_ -= counted;
-    const bool stop = std::find(request_->end_tokens.begin(), request_->end_tokens.end(),
-                                picks[counted - 1]) != request_->end_tokens.end();
+    const Finish finish = ends_text(bonus) ? Finish::stop : wanted_ == 0 ? Finish::length : Finish::running;
+
+    kept_ = finish == Finish::running && came_true(window, accepted, bonus);
+    if (!kept_) {
+        if (finish == Finish::running) judge_miss(window, accepted, bonus);
+        give_up_guesses(1, finish != Finish::running);
+    }
+    conductor_.settle(window, counted);
+    schedule.close();
+    consumed_ += counted;
     count_verdict(window, accepted, counted, start);
     emit(picks.first(counted));
     p_.events->span(EventKind::verdict, start, HOST_LANE, window.id, window.rows, accepted, counted);
     for (int i = 0; i < counted; ++i)
         p_.events->moment(EventKind::token, HOST_LANE, window.id, 0, picks[i], window.position + 1 + i);
-    if (stop) return Finish::stop;
-    if (wanted_ == 0) return Finish::length;
-    return Finish::running;
+    if (kept_) keep_guess(window.fate);
+    return finish;
 }
 
 void Session::emit(std::span<const int32_t> tokens) {
@@ -245,108 +269,30 @@ void Session::count_verdict(const Window& window, int accepted, int counted, uin
     for (int i = 1; i < window.rows; ++i) ++c.drafted_at[i];
     for (int i = 1; i <= accepted; ++i) ++c.accepted_at[i];
     c.generated += counted;
+    const size_t kind = static_cast<size_t>(window.fate);
+    ++c.windows_by_class[kind];
+    c.tokens_by_class[kind] += counted;
+    c.window_ns_by_class[kind] += now - window_begin_ns_;
     c.window_ns += now - window_begin_ns_;
+    c.undone = conductor_.undone() - undone_before_;
     if (c.first_token_ns == 0) c.first_token_ns = now - c.begin_ns;
     c.last_token_ns = now;
     if (!drafting_stopped_ && c.drafted >= STOP_DRAFTING_AFTER && c.accepted == 0 &&
-        in_force_.draft == DraftSource::mtp) {
+        in_force_.draft == DraftSource::mtp && !p_.switches->keep_drafting.load(std::memory_order_relaxed)) {
         drafting_stopped_ = c.drafting_stopped = true;
         p_.notices->add("the draft layer's first " + std::to_string(c.drafted) +
                         " drafts were all rejected: drafting stops until it is switched on again");
     }
 }
 
-// ---- holding back and switching
-
-/// Why the next window has to wait now.
-Session::Held Session::held(uint64_t now) const {
-    constexpr auto relaxed = std::memory_order_relaxed;
-    if (p_.switches->paused.load(relaxed))
-        return p_.switches->steps.load(relaxed) == steps_used_ ? Held::pause : Held::no;
-    const float rate = p_.switches->rate.load(relaxed);
-    const int owed = counting_.generated - rate_begin_tokens_;
-    // A cap that has just been changed counts from the next latch on.
-    return rate > 0 && rate == in_force_.rate && owed > (now - rate_begin_ns_) * 1e-9 * rate ? Held::rate
-                                                                                             : Held::no;
-}
-
-void Session::hold() {
-    Held why = held(now_ns());
-    while (why != Held::no) {
-        const uint64_t start = now_ns();
-        Held next = why;
-        while (next == why && !cancelled()) {
-            const uint64_t seen = p_.done->value();
-            next = held(now_ns());
-            // Until somebody calls, or a slice has passed: a switch was set, or the cap lets the next window
-            // go.
-            if (next == why) p_.done->wait_ge(seen + 1, 2'000'000, 0);
-        }
-        p_.events->span(why == Held::pause ? EventKind::paused : EventKind::throttle, start, HOST_LANE, 0, 0);
-        counting_.held_ns += now_ns() - start;
-        why = cancelled() ? Held::no : next;
-    }
-    // A step lets one window through; steps asked for outside a pause count for nothing.
-    steps_used_ = p_.switches->paused.load(std::memory_order_relaxed)
-                      ? steps_used_ + 1
-                      : p_.switches->steps.load(std::memory_order_relaxed);
-}
-
-/// The switches asked for become those in force; what can't apply is said once and left as it is.
-void Session::latch() {
-    const SwitchValues before = in_force_, asked = p_.switches->values();
-    const uint32_t draft_asked = p_.switches->draft_asked.load(std::memory_order_relaxed);
-    in_force_ = asked;
-    if (draft_asked != draft_asked_) {
-        draft_asked_ = draft_asked;
-        drafting_stopped_ = counting_.drafting_stopped = false;
-    }
-    const bool news = !(asked == last_asked_);
-    last_asked_ = asked;
-    const auto refuse = [&](const char* line) {
-        if (news) p_.notices->add(line);
-    };
-    if (in_force_.overlap && p_.split->stages.size() == 1) {
-        in_force_.overlap = false;
-        refuse(
-            "STRATA_SPLIT_OVERLAP needs two stages or more: there is no hand-off to overlap; running serial");
-    }
-    if (in_force_.pipeline_windows != 0) {
-        in_force_.pipeline_windows = 0;
-        refuse("STRATA_PIPELINE_WINDOWS: pipelined windows are not in this version; running with 0");
-    }
-    if (in_force_.draft == DraftSource::mtp && !p_.split->mtp) {
-        in_force_.draft = DraftSource::lookup;
-        refuse("--draft mtp needs a draft layer, which this model file lacks; drafting by lookup");
-    }
-    if (in_force_.rate != before.rate || rate_begin_ns_ < counting_.begin_ns) {
-        rate_begin_ns_ = now_ns();
-        rate_begin_tokens_ = counting_.generated;
-    }
-    if (in_force_ == before) return;
-    record_toggles(before);
-    std::lock_guard lock(mutex_);
-    shown_in_force_ = in_force_;
-}
-
-void Session::record_toggles(const SwitchValues& before) {
-    const auto toggle = [&](SwitchId id, auto was, auto is, double scale = 1) {
-        if (was == is) return;
-        p_.events->moment(EventKind::toggle, HOST_LANE, conductor_.schedule().last_id() + 1, 0,
-                          static_cast<int>(id),
-                          static_cast<int>(std::lround(static_cast<double>(is) * scale)));
-    };
-    toggle(SwitchId::overlap, before.overlap, in_force_.overlap);
-    toggle(SwitchId::pipeline_windows, before.pipeline_windows, in_force_.pipeline_windows);
-    toggle(SwitchId::draft, static_cast<int>(before.draft), static_cast<int>(in_force_.draft));
-    toggle(SwitchId::draft_max, before.draft_max, in_force_.draft_max);
-    toggle(SwitchId::draft_min_p, before.draft_min_p, in_force_.draft_min_p, 1e6);
-    toggle(SwitchId::theta, before.theta, in_force_.theta, 1e6);
-    toggle(SwitchId::short_read, before.short_read, in_force_.short_read);
-    toggle(SwitchId::rate, before.rate, in_force_.rate);
-}
-
 // ---- end
+
+/// The draft layer's cells are left as any other arm would leave them: all true rows, no guess.
+void Session::settle_drafts() {
+    drafts_.stop();
+    if (p_.split->mtp && in_force_.draft == DraftSource::mtp)
+        p_.split->mtp->catch_up(consumed_, conductor_.schedule().last_id());
+}
 
 void Session::publish_stats() {
     std::lock_guard lock(mutex_);

@@ -30,9 +30,9 @@ void Lookup::index(std::span<const int32_t> line) {
     indexed_ = std::max(indexed_, static_cast<int>(line.size()) - 1);
 }
 
-int Lookup::draft(std::span<const int32_t> line, std::span<int32_t> out) {
+Lookup::Match Lookup::find(std::span<const int32_t> line) {
     const int n = static_cast<int>(line.size());
-    if (n < MIN_MATCH + 1 || out.empty()) return 0;
+    if (n < MIN_MATCH + 1) return {};
     index(line);
     int best_end = -1, best_length = MIN_MATCH - 1;
     int end = newest_[bucket(line[n - 2], line[n - 1])];
@@ -45,11 +45,8 @@ int Lookup::draft(std::span<const int32_t> line, std::span<int32_t> out) {
             best_end = end;
         }
     }
-    if (best_end < 0) return 0;
-    // A match that overlaps the end continues into its own continuation: a loop goes on as a loop.
-    const int period = n - 1 - best_end;
-    for (size_t i = 0; i < out.size(); ++i) out[i] = line[best_end + 1 + static_cast<int>(i) % period];
-    return static_cast<int>(out.size());
+    if (best_end < 0) return {};
+    return {best_end, n - 1 - best_end};
 }
 
 }  // namespace strata

@@ -15,9 +15,13 @@ class Lookup {
 
     explicit Lookup(int capacity);
 
-    /// Continues the line's end by up to out.size() tokens; returns how many. `line` only grows between
-    /// calls, or forget() was called.
-    int draft(std::span<const int32_t> line, std::span<int32_t> out);
+    /// Where the line's end occurred before: line[end + 1 + i % period] continues it by its i-th token.
+    struct Match {
+        int end = -1;
+        int period = 0;  // 0: it didn't
+    };
+    /// `line` only grows between calls, or forget() was called.
+    Match find(std::span<const int32_t> line);
     void forget();
 
   private:

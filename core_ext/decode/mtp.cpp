@@ -1,23 +1,27 @@
 #include "decode/mtp.h"
 
+#include <bit>
 #include <cstring>
+#include <thread>
 
 #include "base/error.h"
 
 namespace strata {
 
-Mtp::Mtp(const Architecture& model, int context, int max_rows, KvType kv_type, const CpuSpec& spec,
-         const cpu::Kernels& kernels, Word& done, Recorder& recorder)
+Mtp::Mtp(const Architecture& model, int context, int max_rows, int max_ahead, KvType kv_type,
+         const CpuSpec& spec, const cpu::Kernels& kernels, Word& done, Recorder& recorder)
     : model_(model),
       kv_type_(kv_type),
       context_(context),
       max_rows_(max_rows),
       events_(recorder.add_lane()),
       scratch_(model, max_rows, spec.threads, kernels),
-      sampler_(kernels, model.dims().n_vocab) {
+      sampler_(kernels, model.dims().n_vocab),
+      outputs_(std::bit_ceil(static_cast<size_t>(max_ahead + Sampler::PENALTY_WINDOW))) {
     const Dims& d = model.dims();
     hidden_ = Buffer<float>(int64_t{context} * d.n_embd);
     out_ = Buffer<float>(int64_t{max_rows} * d.n_embd);
+    row_ = Buffer<float>(d.n_embd);
     workspace_ = Buffer<float>(model.scratch_floats(max_rows));
     cos_ = Buffer<float>(int64_t{max_rows} * (d.n_rot / 2));
     sin_ = Buffer<float>(cos_.size());
@@ -25,122 +29,154 @@ Mtp::Mtp(const Architecture& model, int context, int max_rows, KvType kv_type, c
     const int64_t bytes = int64_t{1} * d.n_kv_heads * context * d.head_dim * (kv_type == KvType::F16 ? 2 : 4);
     cells_k_ = Buffer<uint8_t>(bytes);
     cells_v_ = Buffer<uint8_t>(bytes);
+    forced_.reserve(outputs_.size());
     for (Pass& pass : passes_) pass.mtp = this;
     device_ = std::make_unique<CpuDevice>(spec, DRAFT_LANE, done);
 }
 
 uint64_t Mtp::buffer_bytes() const {
-    return scratch_.size_bytes() + hidden_.size_bytes() + out_.size_bytes() + workspace_.size_bytes() +
-           2 * cos_.size_bytes() + logits_.size_bytes();
+    return scratch_.size_bytes() + hidden_.size_bytes() + out_.size_bytes() + row_.size_bytes() +
+           workspace_.size_bytes() + 2 * cos_.size_bytes() + logits_.size_bytes();
 }
 
-Mtp::Pass& Mtp::next_pass() {
+// ---- the control thread
+
+Mtp::Pass& Mtp::next_pass(uint32_t window) {
     // Long catch-ups queue many passes: a place is taken again only when its pass has finished.
     while (last_ticket_ - device_->finished() >= passes_.size() - 1) std::this_thread::yield();
     Pass& pass = passes_[n_passes_++ % passes_.size()];
-    pass.step = 0;
-    pass.output = -1;
-    pass.min_p = 0;
+    pass.step = false;
+    pass.output = pass.forced = -1;
+    pass.stop_below = 0;
+    pass.chain = chain_.load(std::memory_order_relaxed);
+    pass.window = window;
     return pass;
 }
 
-/// Cells up to length - 1 in passes of max_rows; the last row of the last gives the first draft.
-void Mtp::queue_catch_up(int length, bool drafts, float min_p, uint32_t window) {
+/// The pass gives the chain's next output.
+void Mtp::prepare_output(Pass& pass) {
+    pass.output = ordered_++;
+    if (pass.output < static_cast<int>(forced_.size())) pass.forced = forced_[pass.output];
+    pass.stop_below = stop_below_;
+}
+
+/// Cells up to length - 1 in passes of max_rows; the last row of the last gives a chain's first output.
+void Mtp::queue_catch_up(int length, bool begins_chain, uint32_t window) {
     while (caught_up_ < length) {
-        Pass& pass = next_pass();
+        Pass& pass = next_pass(window);
         pass.cell = caught_up_;
         pass.rows = std::min(max_rows_, length - caught_up_);
-        pass.window = window;
         caught_up_ += pass.rows;
-        if (drafts && caught_up_ == length) {
-            pass.output = 0;
-            pass.min_p = min_p;
-        }
+        if (begins_chain && caught_up_ == length) prepare_output(pass);
         last_ticket_ = device_->submit(pass);
     }
 }
 
-void Mtp::catch_up(int length, uint32_t window) { queue_catch_up(length, false, 0, window); }
+void Mtp::catch_up(int length, uint32_t window) { queue_catch_up(length, false, window); }
 
-void Mtp::chain(int length, int outputs, float min_p, uint32_t window) {
+void Mtp::begin_chain(int length, std::span<const int32_t> forced, float stop_below, uint32_t window) {
     if (caught_up_ >= length) bug("[draft] a chain was ordered behind rows that are caught up already");
-    count_.store(0, std::memory_order_relaxed);  // nothing of the last chain is queued any more
-    queue_catch_up(length, outputs > 0, min_p, window);
-    for (int step = 1; step < outputs; ++step) {
-        Pass& pass = next_pass();
-        pass.step = step;
-        pass.cell = length - 1 + step;
+    cut();
+    length_ = length;
+    most_outputs_ = std::max(0, context_ - length - 1);
+    stop_below_ = stop_below;
+    chain_window_ = window;
+    forced_.assign(forced.begin(), forced.end());
+    wanted_ = ordered_ = 0;
+    queue_catch_up(length, most_outputs_ > 0, window);
+}
+
+void Mtp::pump() {
+    while (ordered_ > 0 && ordered_ < wanted_ && last_ticket_ - device_->finished() < MOST_QUEUED &&
+           !(landed() & STOPPED)) {
+        Pass& pass = next_pass(chain_window_);
+        pass.step = true;
+        pass.cell = length_ - 1 + ordered_;
         pass.rows = 1;
-        pass.output = step;
-        pass.min_p = min_p;
-        pass.window = window;
+        prepare_output(pass);
         last_ticket_ = device_->submit(pass);
     }
 }
+
+void Mtp::cut() {
+    chain_.fetch_add(1, std::memory_order_relaxed);
+    wanted_ = ordered_ = most_outputs_ = 0;
+}
+
+bool Mtp::exhausted() const { return (landed() & STOPPED) || count() >= most_outputs_; }
 
 const float* Mtp::eval_cell(int cell) {
-    Pass& pass = next_pass();
+    cut();
+    Pass& pass = next_pass(0);
     pass.cell = cell;
     pass.rows = 1;
     pass.output = 0;
     caught_up_ = cell + 1;
     last_ticket_ = device_->submit(pass);
-    while (!landed()) std::this_thread::yield();
+    while (!idle()) std::this_thread::yield();
     return logits_.data();
 }
 
+// ---- the worker
+
 void Mtp::run(Team& team, const Pass& pass) {
-    if (pass.step == 0 && pass.output == 0) stopped_ = false;
-    if (pass.step > 0 && stopped_) return;
+    const bool current = pass.chain == chain_.load(std::memory_order_relaxed);
+    if (pass.step && (stopped_ || !current)) return;
     const uint64_t start = now_ns();
     device_->delay(ProgramKind::draft, pass.window);
     struct {
         Mtp* mtp;
         const Pass* pass;
-    } job{this, &pass};
-    team.run([&job](const Member& me) { job.mtp->run_layer(me, *job.pass); });
-    if (pass.output >= 0) pick(pass);
+        bool wanted;
+    } job{this, &pass, pass.output >= 0 && current};
+    team.run([&job](const Member& me) { job.mtp->run_layer(me, *job.pass, job.wanted); });
+    if (job.wanted) pick(pass);
     device_->hold({ProgramKind::draft, pass.window, pass.rows, pass.cell, start});
-    if (pass.output >= 0 && !stopped_) count_.store(pass.output + 1, std::memory_order_release);
-    const int token = pass.output >= 0 ? outputs_[pass.output].token : -1;
-    events_.span(EventKind::draft_step, start, DRAFT_LANE, pass.window, pass.rows, pass.step, token);
+    if (job.wanted) {
+        // A draft below the floor is none.
+        const uint64_t there = stopped_ ? pass.output | STOPPED : pass.output + 1;
+        landed_.store(uint64_t{pass.chain} << 32 | there, std::memory_order_release);
+    }
+    const int token = job.wanted ? outputs_[pass.output % outputs_.size()].token : -1;
+    events_.span(EventKind::draft_step, start, DRAFT_LANE, pass.window, pass.rows,
+                 pass.step ? pass.output : 0, token);
 }
 
-void Mtp::run_layer(const Member& me, const Pass& pass) {
+void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {
     const Dims& d = model_.dims();
-    // A chain's step reads the row that the pass before it made: always the last row of that pass, kept in
-    // place 0.
-    const float* hidden = pass.step == 0 ? hidden_.data() + int64_t{pass.cell} * d.n_embd : out_.data();
-    const int32_t* tokens = pass.step == 0 ? line_->tokens.data() + pass.cell + 1 : &token_;
+    const float* hidden = pass.step ? row_.data() : hidden_.data() + int64_t{pass.cell} * d.n_embd;
+    const int32_t* tokens = pass.step ? &token_ : line_->tokens.data() + pass.cell + 1;
+    float* out = pass.step ? row_.data() : out_.data();
     rotary_angles(model_.inv_freq(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());
     CpuOps ops(me, scratch_);
     LayerState state;
     state.kv = {cells_k_.data(), cells_v_.data(), kv_type_, context_};
     const Batch batch{pass.rows, pass.cell + 1, cos_.data(), sin_.data()};
     Workspace scratch(workspace_.data(), workspace_.size());
-    model_.draft(hidden, tokens, state, batch, pass.cell, out_.data(), scratch, ops);
-    if (pass.output < 0) return;
-    if (pass.rows > 1) ops.copy(out_.data() + int64_t{pass.rows - 1} * d.n_embd, out_.data(), d.n_embd);
-    ops.project({{&model_.draft_head(), logits_.data(), d.n_vocab}}, out_.data(), 1);
+    model_.draft(hidden, tokens, state, batch, pass.cell, out, scratch, ops);
+    if (!wanted) return;
+    if (!pass.step) ops.copy(out_.data() + int64_t{pass.rows - 1} * d.n_embd, row_.data(), d.n_embd);
+    ops.project({{&model_.draft_head(), logits_.data(), d.n_vocab}}, row_.data(), 1);
 }
 
-/// The draft for position cell + rows + 1, by the noise and the settings of the pick that will judge it.
+/// The output for position cell + rows + 1, by the noise and the settings of the pick that will judge it.
 void Mtp::pick(const Pass& pass) {
     const int position = pass.cell + pass.rows + 1;
+    const auto at = [this](int index) -> Output& { return outputs_[index % outputs_.size()]; };
     int32_t recent[Sampler::PENALTY_WINDOW];
     int count = 0;
     if (sampling_.repeat_penalty != 1) {
-        const int known = position - pass.step;  // tokens of the line; the chain's own picks come behind them
+        const int base = position - pass.output;  // tokens of the line below, the chain's from there on
         count = std::min(position, Sampler::PENALTY_WINDOW);
         for (int i = 0; i < count; ++i) {
-            const int at = position - count + i;
-            recent[i] = at < known ? line_->tokens[at] : outputs_[at - known].token;
+            const int p = position - count + i;
+            recent[i] = p < base ? line_->tokens[p] : at(p - base).token;
         }
     }
-    Pick& output = outputs_[pass.output];
-    output = sampler_.pick(sampling_, logits_.data(), {recent, size_t(count)}, position, true);
-    token_ = output.token;
-    stopped_ = output.probability < pass.min_p;
+    Output& output = at(pass.output);
+    output.pick = sampler_.pick(sampling_, logits_.data(), {recent, size_t(count)}, position, true);
+    output.token = token_ = pass.forced >= 0 ? pass.forced : output.pick.token;
+    stopped_ = output.pick.probability < pass.stop_below;
 }
 
 uint64_t Mtp::fingerprint(int length) const {

@@ -15,11 +15,19 @@ namespace strata {
 ///
 /// Cell i pairs the trunk's hidden row at position i with the token at i + 1 and predicts the token at i + 2.
 /// Cells are never rolled back: a chain writes guesses behind the last true cell, and the next catch-up
-/// writes over them before anything reads them.
+/// writes over them before anything of a later chain reads them.
+///
+/// A *chain* predicts the tokens behind a row 0, one output a position, each step reading the row and the
+/// token of the one before. It has an id; what an older chain still yields is thrown away.
 class Mtp {
   public:
-    Mtp(const Architecture& model, int context, int max_rows, KvType kv_type, const CpuSpec& spec,
-        const cpu::Kernels& kernels, Word& done, Recorder& recorder);
+    struct Output {
+        Pick pick;          // the layer's own
+        int32_t token = 0;  // that the chain went on with: the pick, or what it was forced to
+    };
+
+    Mtp(const Architecture& model, int context, int max_rows, int max_ahead, KvType kv_type,
+        const CpuSpec& spec, const cpu::Kernels& kernels, Word& done, Recorder& recorder);
 
     /// [context, n_embd]: where the last stage leaves its rows after the output norm.
     float* hidden_by_position() { return hidden_.data(); }
@@ -33,14 +41,24 @@ class Mtp {
 
     /// Queues the cells below `length`, whose hidden rows and next tokens are known.
     void catch_up(int length, uint32_t window);
-    /// Queues a catch-up below `length` and a chain of `outputs` drafts for the positions from length + 1 on;
-    /// the chain stops itself behind the first draft below `min_p`. One chain at a time.
-    void chain(int length, int outputs, float min_p, uint32_t window);
-    /// Are all outputs of the chain there (or skipped)?
-    bool landed() const { return device_->finished() >= last_ticket_; }
-    /// Drafts of a chain that has landed.
-    int count() const { return count_.load(std::memory_order_acquire); }
-    const Pick& output(int index) const { return outputs_[index]; }
+    /// A new chain: the cells below `length`, then outputs for the positions from length + 1 on, as many as
+    /// are wanted. Its first tokens are `forced`, whatever the layer picks. It stops itself behind the first
+    /// draft below `stop_below`.
+    void begin_chain(int length, std::span<const int32_t> forced, float stop_below, uint32_t window);
+    /// So many outputs of the chain, or as many as the context holds. Queued by pump().
+    void want(int outputs) { wanted_ = std::max(wanted_, std::min(outputs, most_outputs_)); }
+    /// Queues steps that are wanted, a few at a time: what is queued can't be cut.
+    void pump();
+    /// No further step of the chain.
+    void cut();
+
+    /// Outputs of the chain that are there.
+    int count() const { return landed() & COUNT; }
+    /// No more will come.
+    bool exhausted() const;
+    const Output& output(int index) const { return outputs_[index % outputs_.size()]; }
+    /// Nothing is queued or running.
+    bool idle() const { return device_->finished() >= last_ticket_; }
 
     /// Eval: the draft logits [n_vocab] of one cell; nothing else may be queued.
     const float* eval_cell(int cell);
@@ -51,21 +69,31 @@ class Mtp {
     uint64_t fingerprint(int length) const;
 
   private:
-    /// One pass of the layer: a catch-up over true rows, or one step of a chain over the row it made itself.
+    /// One pass of the layer: a catch-up over true rows, or one step of a chain over the row that it made.
     struct Pass final : CpuProgram {
         Mtp* mtp = nullptr;
-        int step = 0;  // 0: catch-up
+        bool step = false;
         int cell = 0;  // first cell
         int rows = 0;
-        int output = -1;  // which draft the last row gives; -1: none
-        float min_p = 0;
+        int output = -1;      // which output the last row gives; -1: none
+        int32_t forced = -1;  // token of that output; -1: the pick
+        float stop_below = 0;
+        uint32_t chain = 0;
         uint32_t window = 0;
         void run(Team& team) override { mtp->run(team, *this); }
     };
-    Pass& next_pass();
-    void queue_catch_up(int length, bool drafts, float min_p, uint32_t window);
+    static constexpr uint64_t STOPPED = 1u << 31, COUNT = STOPPED - 1;
+    static constexpr Ticket MOST_QUEUED = 6;
+
+    Pass& next_pass(uint32_t window);
+    void queue_catch_up(int length, bool begins_chain, uint32_t window);
+    void prepare_output(Pass& pass);
+    uint32_t landed() const {
+        const uint64_t word = landed_.load(std::memory_order_acquire);
+        return word >> 32 == chain_.load(std::memory_order_relaxed) ? static_cast<uint32_t>(word) : 0;
+    }
     void run(Team& team, const Pass& pass);
-    void run_layer(const Member& me, const Pass& pass);
+    void run_layer(const Member& me, const Pass& pass, bool wanted);
     void pick(const Pass& pass);
 
     const Architecture& model_;
@@ -73,22 +101,39 @@ class Mtp {
     const int context_, max_rows_;
     EventLane& events_;
     CpuScratch scratch_;
-    Buffer<float> hidden_, out_, workspace_, cos_, sin_, logits_;
+    Buffer<float> hidden_, out_, row_, workspace_, cos_, sin_, logits_;
     Buffer<uint8_t> cells_k_, cells_v_;
     Sampler sampler_;
     Sampling sampling_;
     const TokenLine* line_ = nullptr;
-    int caught_up_ = 0;       // control thread's
-    Ticket last_ticket_ = 0;  // control thread's
+
+    // The control thread's.
+    int caught_up_ = 0;
+    Ticket last_ticket_ = 0;
+    int length_ = 0;        // of the chain: true cells when it began
+    int wanted_ = 0;        // outputs
+    int ordered_ = 0;       // of them queued
+    int most_outputs_ = 0;  // that the context has positions for
+    float stop_below_ = 0;
+    uint32_t chain_window_ = 0;
+    std::vector<int32_t> forced_;
     // A pass is written before it is submitted and read by the worker; 64 may be queued, so a place is free
     // again by then.
     std::array<Pass, 64> passes_;
     uint64_t n_passes_ = 0;
-    int32_t token_ = 0;     // worker's: the newest draft, which the next step reads
-    bool stopped_ = false;  // worker's: a draft fell below min_p
-    std::array<Pick, MAX_WINDOW_ROWS>
-        outputs_{};  // written by the worker; read once landed() (release / acquire of Word)
-    std::atomic<int> count_{0};
+
+    // The worker's: the end of the chain, which the next step reads.
+    int32_t token_ = 0;
+    bool stopped_ = false;  // a draft fell below the floor
+
+    // Written by the control thread, read by the worker to skip steps of an older chain. Relaxed: what a late
+    // step still yields carries its own chain's id, so the value only saves work.
+    std::atomic<uint32_t> chain_{0};
+    // (chain << 32) | stopped | outputs that are there: stored with release after the output was written,
+    // loaded with acquire before it is read. Steps run in order, so an older chain's value never follows a
+    // newer one's.
+    std::atomic<uint64_t> landed_{0};
+    std::vector<Output> outputs_;  // a ring: longer than what is ahead and what penalties look back on
     std::unique_ptr<CpuDevice> device_;
 };
 

@@ -6,8 +6,16 @@ namespace strata {
 
 std::string Action::str() const {
     const std::string place = "s" + std::to_string(stage), name = " w" + std::to_string(window);
-    if (kind == Kind::commit) return place + " commit" + name + " rows=" + std::to_string(rows);
-    return place + " launch" + name + (ahead ? " ahead" : "");
+    switch (kind) {
+        case Kind::launch:
+            return place + " launch" + name + (ahead ? " ahead" : "");
+        case Kind::commit:
+            return place + " commit" + name + " rows=" + std::to_string(rows) +
+                   (speculative ? " speculative" : "");
+        case Kind::undo:
+            break;
+    }
+    return place + " undo" + name + " rows=" + std::to_string(rows);
 }
 
 bool input_promised(const Window& window, int stage, HandOffMode mode) {
@@ -36,37 +44,58 @@ Window& Schedule::open(WindowKind kind, int position, int rows) {
     return window;
 }
 
-bool Schedule::may_launch(size_t index, int stage, HandOffMode mode) {
-    const Window& window = windows_[index];
-    if (window.launched_on(stage) || (stage > 0 && !window.launched_on(stage - 1))) return false;
-    if (index > 0) {
-        // Chunks flow one behind the other; a window waits until those ahead are gone.
-        if (window.kind != WindowKind::chunk) return false;
-        if (!windows_[index - 1].launched_on(stage)) return false;
-    }
-    if (!input_promised(window, stage, mode)) return false;
-    const Place& here = place(stage, window.slot);
-    if (here.runs || here.commits) return false;
-    return stage + 1 == n_stages_ || place(stage + 1, window.slot).runs == 0;
+bool Schedule::follows(size_t index, int stage) const {
+    if (index == 0) return true;
+    const Window& before = windows_[index - 1];
+    // A chunk commits itself, in the same queue: the one behind needs its launch only.
+    return before.kind == WindowKind::chunk ? before.launched_on(stage) : before.finished_on(stage);
 }
 
-std::optional<Action> Schedule::next(HandOffMode mode) {
+bool Schedule::may_launch(size_t index, int stage, const Limits& limits) {
+    const Window& window = windows_[index];
+    if (window.launched_on(stage) || (stage > 0 && !window.launched_on(stage - 1))) return false;
+    if (window.guess() && (stage + 1 == n_stages_ || stage >= limits.spec_depth)) return false;
+    if (!follows(index, stage) || !input_promised(window, stage, limits.mode)) return false;
+    return place(stage, window.slot).idle() &&
+           (stage + 1 == n_stages_ || place(stage + 1, window.slot).runs == 0);
+}
+
+std::optional<Action> Schedule::next(const Limits& limits) {
     for (size_t i = 0; i < windows_.size(); ++i)
         for (int stage = 0; stage < n_stages_; ++stage) {
-            if (!may_launch(i, stage, mode)) continue;
             Window& window = windows_[i];
+            // A prompt window's rows all count: it is committed wherever it has been read.
+            if (window.kind == WindowKind::prompt && window.finished_on(stage) &&
+                !window.committed_on(stage)) {
+                window.committed |= 1u << stage;
+                return commit(window, stage, window.rows);
+            }
+            if (!may_launch(i, stage, limits)) continue;
+            if (i > 0 && window.kind != WindowKind::chunk && !windows_[i - 1].committed_on(stage)) {
+                Window& before = windows_[i - 1];
+                before.committed |= 1u << stage;
+                Action action = commit(before, stage, before.rows);
+                action.speculative = window.guess();
+                return action;
+            }
             const bool ahead = stage > 0 && !window.finished_on(stage - 1);
+            if (stage == 0) window.depth = static_cast<int>(i);
             window.launched |= 1u << stage;
             if (ahead) window.ahead |= 1u << stage;
             ++place(stage, window.slot).runs;
-            return Action{Action::Kind::launch, stage, window.id, window.slot, 0, ahead};
+            return Action{Action::Kind::launch, stage, window.id, window.slot, 0, ahead, false};
         }
     return std::nullopt;
 }
 
 Action Schedule::commit(const Window& window, int stage, int rows) {
     ++place(stage, window.slot).commits;
-    return {Action::Kind::commit, stage, window.id, window.slot, rows, false};
+    return {Action::Kind::commit, stage, window.id, window.slot, rows, false, false};
+}
+
+Action Schedule::undo(const Window& window, int stage, int rows) {
+    ++place(stage, window.slot).commits;
+    return {Action::Kind::undo, stage, window.id, window.slot, rows, false, false};
 }
 
 void Schedule::done(const Done& done) {
@@ -82,10 +111,18 @@ void Schedule::done(const Done& done) {
 
 void Schedule::close() { windows_.erase(windows_.begin()); }
 
+void Schedule::drop_from(size_t index) {
+    // A slot that was never written is the next one's: the ring goes on behind the newest window that was
+    // launched.
+    for (size_t i = windows_.size(); i > index && windows_[i - 1].launched == 0; --i)
+        last_slot_ = (last_slot_ + n_slots_ - 1) % n_slots_;
+    windows_.resize(std::min(index, windows_.size()));
+}
+
 bool Schedule::in_flight() const {
     if (!windows_.empty()) return true;
     for (const Place& place : places_)
-        if (place.runs || place.commits) return true;
+        if (!place.idle()) return true;
     return false;
 }
 

@@ -8,7 +8,8 @@ Session::Session(const SessionParts& parts)
     : p_(parts),
       conductor_(*parts.split, parts.n_slots, parts.n_states, *parts.done, *parts.events),
       line_(parts.context + MAX_WINDOW_ROWS + 1),
-      lookup_(parts.context + MAX_WINDOW_ROWS + 1) {
+      drafts_(parts.split->mtp.get(), line_, parts.model->dims().n_vocab) {
+    conductor_.set_watchdog(parts.watchdog_ns);
     conductor_.set_chunk_tokens(line_.tokens.data());
     conductor_.clear_state();
     if (p_.split->mtp) p_.split->mtp->forget_from(0);
@@ -130,6 +131,15 @@ std::vector<uint64_t> Session::fingerprint() const {
     return hashes;
 }
 
+std::optional<std::pair<int, uint64_t>> Session::draft_fingerprint() const {
+    std::lock_guard life(life_);
+    if (closed_) throw Error("[session] it has been closed");
+    if (finish() == Finish::running) throw Error("[session] a fingerprint is taken between requests only");
+    const Mtp* mtp = p_.split->mtp.get();
+    if (!mtp) return std::nullopt;
+    return std::pair{mtp->caught_up(), mtp->fingerprint(mtp->caught_up())};
+}
+
 /// The part of the prompt that the state holds already. Its last token is always read anew: it is the first
 /// row 0.
 int Session::shared_prefix(const std::vector<int32_t>& prompt) const {
@@ -162,6 +172,7 @@ void Session::run(const Request& request) {
     try {
         begin(request);
         finish = prefill() ? decode() : Finish::cancel;
+        settle_drafts();
         conductor_.drain();
     } catch (const std::exception& error) {
         finish = Finish::error;

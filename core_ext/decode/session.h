@@ -3,12 +3,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "decode/conductor.h"
-#include "decode/lookup.h"
+#include "decode/drafts.h"
 #include "decode/switches.h"
 
 namespace strata {
@@ -21,6 +22,14 @@ struct Request {
     std::vector<int32_t> replay;  // `replay` drafts: what a plain run of the same request wrote
 };
 
+/// What became of guesses: built = gated + late + launched, launched = kept + rolled_back + ended.
+struct GuessStats {
+    int built = 0, gated = 0, late = 0, launched = 0, kept = 0, rolled_back = 0, ended = 0;
+    // of verdicts with a launched guess behind them that was not kept
+    int drafts_wrong = 0, bonus_wrong = 0, forced = 0, second_choice_right = 0;
+    std::array<int, 32> kept_at_depth{};  // by the number of windows ahead when it was launched
+};
+
 /// Counters of one request.
 struct RequestStats {
     int prompt_tokens = 0, cached_tokens = 0, generated = 0;
@@ -31,7 +40,12 @@ struct RequestStats {
     uint64_t prefill_ns = 0;  // prompt rows read
     uint64_t begin_ns = 0, end_ns = 0, first_token_ns = 0, last_token_ns = 0;
     uint64_t window_ns = 0;  // verdict to verdict, less what was held
-    uint64_t held_ns = 0;    // by a rate cap or a pause
+    // by how the window came to be: fresh, kept after fresh, kept after kept
+    std::array<int, 3> windows_by_class{}, tokens_by_class{};
+    std::array<uint64_t, 3> window_ns_by_class{};
+    GuessStats guesses;
+    int undone = 0;        // speculative commits undone
+    uint64_t held_ns = 0;  // by a rate cap or a pause
     bool drafting_stopped = false;
 };
 
@@ -64,6 +78,8 @@ struct SessionParts {
     int chunk = 0;
     int n_slots = 2;
     int n_states = 2;
+    int windows_allocated = 0;  // in flight at most
+    uint64_t watchdog_ns = WAIT_BOUND_NS + 5'000'000'000;
 };
 
 /// One line of tokens (state + position), decoded by one control thread, request after request.
@@ -90,8 +106,10 @@ class Session {
     std::vector<int32_t> tokens() const;
     RequestStats stats() const;
     SwitchValues in_force() const;
-    /// By layer, and the draft layer's cells last where there is one. Not while a request runs.
+    /// By layer. Not while a request runs.
     std::vector<uint64_t> fingerprint() const;
+    /// The draft layer's cells that hold true rows: how many, and their hash.
+    std::optional<std::pair<int, uint64_t>> draft_fingerprint() const;
 
   private:
     void serve();
@@ -105,8 +123,10 @@ class Session {
 
     // One turn of decoding.
     Finish before_window();
-    bool drafts_ready() const;
-    void build_window();
+    void build_windows();
+    bool build_fresh();
+    bool build_guess();
+    void gate_guesses(size_t from);
     Finish verdict();
 
     int shared_prefix(const std::vector<int32_t>& prompt) const;
@@ -119,18 +139,32 @@ class Session {
     void latch();
     void record_toggles(const SwitchValues& before);
     void order_drafts();
-    int take_drafts(Window& window);
-    int replay_drafts(Window& window, int most) const;
+    void order_more_drafts();
+    void want_drafts();
+    void settle_drafts();
+    bool came_true(const Window& verified, int accepted, int32_t bonus) const;
+    void take_drafts(Window& window, int count);
+    void record_window(const Window& window) const;
+    void record_launched_guesses();
+    void give_up_guesses(size_t from, bool ending);
+    void judge_miss(const Window& window, int accepted, int32_t bonus);
+    void keep_guess(WindowFate after);
+    bool ends_text(int32_t token) const;
     void emit(std::span<const int32_t> tokens);
     void count_verdict(const Window& window, int accepted, int counted, uint64_t now);
     bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
-    HandOffMode mode() const { return in_force_.overlap ? HandOffMode::overlapped : HandOffMode::serial; }
+    Limits limits() const {
+        return {in_force_.overlap ? HandOffMode::overlapped : HandOffMode::serial, in_force_.spec_depth};
+    }
+    bool guessing() const {
+        return in_force_.pipeline_windows > 1 && in_force_.spec_depth > 0 && !drafting_stopped_;
+    }
     void publish_stats();
 
     const SessionParts p_;
     Conductor conductor_;
     TokenLine line_;
-    Lookup lookup_;
+    Drafts drafts_;
 
     // The control thread's, during a request.
     const Request* request_ = nullptr;
@@ -142,8 +176,12 @@ class Session {
     int shared_ = 0;  // of the prompt, held already
     int wanted_ = 0;  // tokens still wanted
     bool drafting_stopped_ = false;
-    bool chain_ordered_ = false;
-    int most_rows_ = 1;  // of the next window
+    std::vector<int32_t> in_flight_;  // tokens that a forced chain is run through
+    int undone_before_ = 0;
+    int taken_ = 0;               // predictions that windows have taken
+    bool kept_ = false;           // the last verdict kept a guess, which is now the oldest window
+    bool guesses_gated_ = false;  // no guess is built before the next verdict
+    int most_rows_ = 1;           // of the next window
     uint32_t request_number_ = 0;
     uint64_t window_begin_ns_ = 0;
     uint64_t rate_begin_ns_ = 0;  // tokens are capped from here on

@@ -17,7 +17,11 @@ struct SwitchValues {
     float draft_min_p = 0;
     float theta = 0.20f;
     int short_read = 64;
-    float rate = 0;  // tokens per second; 0: no cap
+    float rate = 0;       // tokens per second; 0: no cap
+    int force_miss = 0;   // every n-th guess is made wrong; 0: none
+    int spec_depth = 32;  // guesses stay on so many front stages
+    bool chain_ahead =
+        true;  // the draft chain runs on ahead of the verdict; false: anew after each kept guess
 
     bool operator==(const SwitchValues&) const = default;
 };
@@ -36,14 +40,29 @@ class Switches {
     std::atomic<float> theta{0.20f};
     std::atomic<int> short_read{64};
     std::atomic<float> rate{0};
+    std::atomic<int> force_miss{0};
+    std::atomic<int> spec_depth{32};
+    std::atomic<bool> chain_ahead{true};
+    std::atomic<bool> keep_drafting{false};  // also with a draft layer that accepts nothing
     std::atomic<bool> paused{false};
     std::atomic<uint32_t> steps{0};  // windows let through while paused
 
     SwitchValues values() const {
         constexpr auto relaxed = std::memory_order_relaxed;
-        return {overlap.load(relaxed),        pipeline_windows.load(relaxed), draft.load(relaxed),
-                replay_quality.load(relaxed), draft_max.load(relaxed),        draft_min_p.load(relaxed),
-                theta.load(relaxed),          short_read.load(relaxed),       rate.load(relaxed)};
+        SwitchValues v;
+        v.overlap = overlap.load(relaxed);
+        v.pipeline_windows = pipeline_windows.load(relaxed);
+        v.draft = draft.load(relaxed);
+        v.replay_quality = replay_quality.load(relaxed);
+        v.draft_max = draft_max.load(relaxed);
+        v.draft_min_p = draft_min_p.load(relaxed);
+        v.theta = theta.load(relaxed);
+        v.short_read = short_read.load(relaxed);
+        v.rate = rate.load(relaxed);
+        v.force_miss = force_miss.load(relaxed);
+        v.spec_depth = spec_depth.load(relaxed);
+        v.chain_ahead = chain_ahead.load(relaxed);
+        return v;
     }
 };
 

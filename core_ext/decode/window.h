@@ -24,15 +24,27 @@ struct Window {
     int slot = 0;
     int position = 0;
     int rows = 0;
-    std::array<int32_t, MAX_WINDOW_ROWS> tokens{};     // row 0, then drafts
-    std::array<float, MAX_WINDOW_ROWS> probability{};  // of each draft; [0] unused
+    std::array<int32_t, MAX_WINDOW_ROWS> tokens{};  // row 0, then drafts
+    std::array<float, MAX_WINDOW_ROWS>
+        probability{};  // of each draft; [0]: of a guess's row 0, the guessed bonus
+    // of a guess
+    float estimate = 0;          // that it is kept, given what is ahead of the window ahead comes true
+    int32_t second_choice = -1;  // the draft's second choice for row 0
+    bool drafts_agreed = true;   // no draft was forced on the source against its own pick
+    bool counted = false;        // as launched
+    bool forced_miss = false;    // row 0 was made wrong on purpose
+    int depth = 0;               // windows ahead of it when it was launched
     // bit s: stage s
     uint32_t launched = 0;
     uint32_t finished = 0;
-    uint32_t ahead = 0;  // launched before its input was there
+    uint32_t ahead = 0;      // launched before its input was there
+    uint32_t committed = 0;  // all its rows, before its verdict
 
+    bool guess() const { return fate == WindowFate::guess; }
     bool launched_on(int stage) const { return launched >> stage & 1; }
     bool finished_on(int stage) const { return finished >> stage & 1; }
+    bool committed_on(int stage) const { return committed >> stage & 1; }
+    int end_position() const { return position + rows; }
 };
 
 /// a: the number of leading drafts equal to the picks. drafts [T-1] = rows 1.., picks [T].

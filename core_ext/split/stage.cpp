@@ -1,7 +1,9 @@
 #include "split/stage.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "base/error.h"
 
@@ -50,8 +52,9 @@ Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& 
     verifiers_.resize(shape.n_slots + CHUNK_SLOTS);
     for (int slot = 0; slot < static_cast<int>(verifiers_.size()); ++slot) {
         Verifier& v = verifiers_[slot];
-        v.run_forward.stage = v.run_commit.stage = this;
-        v.run_forward.slot = v.run_commit.slot = slot;
+        v.run_forward.stage = v.run_commit.stage = v.run_undo.stage = this;
+        v.run_forward.slot = v.run_commit.slot = v.run_undo.slot = slot;
+        v.run_undo.undo = true;
         v.records = Buffer<float>(n_delta_ * d.delta.record_floats(slot_rows(slot)));
         if (!shape.last()) continue;
         if (!is_chunk(slot)) v.logits = Buffer<float>(int64_t{MAX_WINDOW_ROWS} * d.n_vocab);
@@ -126,14 +129,18 @@ uint64_t Stage::state_bytes() const {
     return total;
 }
 
-uint64_t Stage::buffer_bytes() const {
-    uint64_t total =
-        scratch_.size_bytes() + workspace_.size_bytes() + x_.size_bytes() + 2 * cos_.size_bytes();
+uint64_t Stage::slot_bytes() const {
+    uint64_t total = 0;
     for (const Verifier& v : verifiers_)
         total += v.records.size_bytes() + v.logits.size_bytes() + v.own_hidden.size_bytes();
     if (out_)
         for (const auto& hand_off : *out_) total += hand_off->size_bytes();
     return total;
+}
+
+uint64_t Stage::buffer_bytes() const {
+    return scratch_.size_bytes() + workspace_.size_bytes() + x_.size_bytes() + 2 * cos_.size_bytes() +
+           slot_bytes();
 }
 
 // ---- programs
@@ -151,7 +158,18 @@ void Stage::wait_for_input(int slot) {
                     ", found " + std::to_string(hand_off.value()));
 }
 
-/// Wait for the hand-off, run the layers, publish to the next stage or pick.
+void Stage::meet_injections(const ForwardInputs& inputs) {
+    int64_t wanted = injected_.load(std::memory_order_relaxed);
+    if (wanted >= 0 && (wanted == 0 || wanted == inputs.window) &&
+        injected_.compare_exchange_strong(wanted, -1))
+        throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
+                    ": an error was injected here");
+    if (stalls_.load(std::memory_order_relaxed) && stalls_.exchange(false))
+        while (!dropped(inputs)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// Wait for the hand-off, run the layers, publish to the next stage or pick. A dropped window does less of
+/// it, but its ready word is raised all the same.
 void Stage::forward(Team& team, int slot) {
     Verifier& v = verifiers_[slot];
     const ForwardInputs& inputs = v.forward;
@@ -161,11 +179,7 @@ void Stage::forward(Team& team, int slot) {
         wait_for_input(slot);
         if ((*in_)[slot]->released(inputs.window)) return;
     }
-    int64_t wanted = injected_.load(std::memory_order_relaxed);
-    if (wanted >= 0 && (wanted == 0 || wanted == inputs.window) &&
-        injected_.compare_exchange_strong(wanted, -1))
-        throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
-                    ": an error was injected here");
+    meet_injections(inputs);
 
     const uint64_t start = now_ns();
     device_->delay(kind, inputs.window);
@@ -186,6 +200,13 @@ void Stage::forward(Team& team, int slot) {
                  inputs.window, inputs.rows, inputs.position, inputs.prompt);
 }
 
+/// The whole team stops, or none of it: member 0 looks, the others go by what it saw.
+bool Stage::stop_here(const Member& me, const ForwardInputs& inputs) {
+    if (me.index == 0) stops_ = dropped(inputs);
+    me.meet();
+    return stops_;
+}
+
 void Stage::run_layers(const Member& me, int slot) {
     Verifier& v = verifiers_[slot];
     const ForwardInputs& inputs = v.forward;
@@ -202,6 +223,7 @@ void Stage::run_layers(const Member& me, int slot) {
         ops.embed(model_.embedding(), inputs.chunk_tokens ? inputs.chunk_tokens : inputs.tokens.data(),
                   inputs.rows, x);
     for (int layer = shape_.first_layer; layer <= shape_.last_layer; ++layer) {
+        if (inputs.guess && stop_here(me, inputs)) return;
         LayerState state = layer_state(layer, v, slot);
         model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);
     }
@@ -254,16 +276,17 @@ void Stage::pick_rows(const Member& me, Verifier& v) {
 
 /// to = from, advanced by the first rows that the slot's window recorded. An undo is the same with the state
 /// before.
-void Stage::commit(Team& team, int slot) {
-    const CommitInputs& inputs = verifiers_[slot].commit;
-    const ProgramKind kind = ProgramKind::commit;
+void Stage::commit(Team& team, int slot, bool undo) {
+    const CommitInputs& inputs = undo ? verifiers_[slot].undo : verifiers_[slot].commit;
+    const ProgramKind kind = undo ? ProgramKind::undo : ProgramKind::commit;
     const uint64_t start = now_ns();
     device_->delay(kind, inputs.window);
     if (n_delta_) {
         struct {
             Stage* stage;
+            const CommitInputs* inputs;
             int slot;
-        } job{this, slot};
+        } job{this, &inputs, slot};
         team.run([&job](const Member& me) {
             Stage& stage = *job.stage;
             Verifier& v = stage.verifiers_[job.slot];
@@ -271,14 +294,15 @@ void Stage::commit(Team& team, int slot) {
             CpuOps ops(me, stage.scratch_);
             for (int i = 0; i < stage.n_delta_; ++i)
                 ops.delta_commit(
-                    d, stage.delta_state(v.commit.from, i), stage.delta_state(v.commit.to, i),
+                    d, stage.delta_state(job.inputs->from, i), stage.delta_state(job.inputs->to, i),
                     d.record_at(v.records.data() + i * d.record_floats(stage.slot_rows(job.slot)),
                                 stage.slot_rows(job.slot)),
-                    v.commit.rows);
+                    job.inputs->rows);
         });
     }
     device_->hold({kind, inputs.window, inputs.rows, 0, start});
-    events_.span(EventKind::commit, start, shape_.index, inputs.window, inputs.rows, 0, inputs.speculative);
+    events_.span(undo ? EventKind::undo : EventKind::commit, start, shape_.index, inputs.window, inputs.rows,
+                 0, inputs.speculative);
 }
 
 }  // namespace strata

@@ -35,11 +35,13 @@ struct ForwardInputs {
     const int32_t* chunk_tokens = nullptr;          // of a chunk, instead
     bool prompt = false;                            // no picks: a chunk or a prompt window
     bool all_logits = false;                        // eval: logits of every row, no picks
-    int state = 0;                                  // index of the recurrent state read
+    bool guess = false;   // may be dropped while it runs: it looks between two layers
+    int state = 0;        // index of the recurrent state read
     int advance_to = -1;  // chunk: index of the recurrent state written; a window is committed later
 };
 
-/// What a commit or an undo replays: the first `rows` rows of the window that its slot holds.
+/// What a commit or an undo replays: the first `rows` rows of the window that its slot holds. An undo has
+/// inputs of its own, so that it can be queued while the speculative commit that it follows still is.
 struct CommitInputs {
     uint32_t window = 0;
     int rows = 0;
@@ -91,8 +93,14 @@ class Stage {
 
     ForwardInputs& forward_inputs(int slot) { return verifiers_[slot].forward; }
     CommitInputs& commit_inputs(int slot) { return verifiers_[slot].commit; }
+    CommitInputs& undo_inputs(int slot) { return verifiers_[slot].undo; }
     Program& forward_program(int slot) { return verifiers_[slot].run_forward; }
     Program& commit_program(int slot) { return verifiers_[slot].run_commit; }
+    Program& undo_program(int slot) { return verifiers_[slot].run_undo; }
+
+    /// Nobody wants the rows of windows up to `window` any more: programs of theirs that still run or are
+    /// queued skip what they can. Any thread. Relaxed: it only saves work, whatever is seen of it and when.
+    void drop_up_to(uint32_t window) { dropped_.store(window, std::memory_order_relaxed); }
 
     /// The last stage's picks after each row of a finished window, and eval's [rows, n_vocab] / [rows,
     /// n_embd].
@@ -109,9 +117,15 @@ class Stage {
     uint64_t kv_bytes() const;
     uint64_t state_bytes() const;
     uint64_t buffer_bytes() const;
+    /// Of these: what the recurrent states beyond one cost (snapshots), and the verifiers and hand-offs of
+    /// all slots.
+    uint64_t snapshot_bytes() const { return states_.empty() ? 0 : state_bytes() - states_[0].size_bytes(); }
+    uint64_t slot_bytes() const;
 
     /// Tests: the program of that window (0: of the next one) throws.
     void inject_error(int64_t window) { injected_.store(window, std::memory_order_relaxed); }
+    /// Tests: the next window's program stands still until it is dropped.
+    void inject_stall() { stalls_.store(true, std::memory_order_relaxed); }
 
   private:
     struct Verifier;
@@ -123,13 +137,14 @@ class Stage {
     struct CommitProgram final : CpuProgram {
         Stage* stage = nullptr;
         int slot = 0;
-        void run(Team& team) override { stage->commit(team, slot); }
+        bool undo = false;
+        void run(Team& team) override { stage->commit(team, slot, undo); }
     };
     struct Verifier {
         ForwardInputs forward;
-        CommitInputs commit;
+        CommitInputs commit, undo;
         ForwardProgram run_forward;
-        CommitProgram run_commit;
+        CommitProgram run_commit, run_undo;
         Buffer<float> records;  // one after the other, by Gated DeltaNet layer
         Buffer<float> logits;   // last stage: [MAX_WINDOW_ROWS, n_vocab]
         Buffer<float> own_hidden;
@@ -149,7 +164,12 @@ class Stage {
     void run_layers(const Member& me, int slot);
     void run_head(const Member& me, Verifier& verifier, const float* x, CpuOps& ops);
     void pick_rows(const Member& me, Verifier& verifier);
-    void commit(Team& team, int slot);
+    void commit(Team& team, int slot, bool undo);
+    bool dropped(const ForwardInputs& inputs) const {
+        return inputs.window <= dropped_.load(std::memory_order_relaxed);
+    }
+    bool stop_here(const Member& me, const ForwardInputs& inputs);
+    void meet_injections(const ForwardInputs& inputs);
 
     const Architecture& model_;
     const StageShape shape_;
@@ -167,7 +187,10 @@ class Stage {
     Sampling sampling_;
     const TokenLine* line_ = nullptr;
     std::vector<Sampler> samplers_;  // one a thread
+    std::atomic<uint32_t> dropped_{0};
+    bool stops_ = false;  // the team's: member 0 saw that the window was dropped
     std::atomic<int64_t> injected_{-1};
+    std::atomic<bool> stalls_{false};
     std::unique_ptr<CpuDevice> device_;  // last: its worker goes first
 };
 

@@ -26,28 +26,40 @@ enum class EventKind : uint8_t {
     sync = 11,     // span: from the end of the stage's program to the host noticing it
     verdict = 12,  // span: host work of a verdict; rows = T, a = accepted drafts, b = tokens emitted
     window = 13,   // a window was built: rows = T, a = position, b = WindowFate
-    draft_token =
-        14,      // a draft of that window: rows = its index 1..T-1, a = token, b = probability in millionths
+    // a draft of that window: rows = its index 1..T-1 (0: the guessed bonus), a = token, b = probability in
+    // millionths
+    draft_token = 14,
     token = 15,  // a token was emitted: a = token, b = its position
-    guess_built = 16,
-    guess_gated = 17,
-    guess_launched = 18,
-    guess_kept = 19,
-    guess_rolled_back = 20,
-    guess_late = 21,
-    guess_ended = 22,
+    // what became of a guess; rows = T
+    guess_built = 16,        // a = estimate in millionths, b = 1 if forced to miss
+    guess_gated = 17,        // a = estimate
+    guess_launched = 18,     // on stage 0; a = windows ahead of it, b = estimate
+    guess_kept = 19,         // a = front stages finished, b = the WindowFate that it has from now on
+    guess_rolled_back = 20,  // a = stages launched on, b = front stages finished
+    guess_late = 21,         // not launched before the verdict
+    guess_ended = 22,        // in flight when the text ended; a = stages launched on
     toggle = 23,         // a switch took effect: a = SwitchId, b = new value (theta, min_p: in millionths)
     throttle = 24,       // span: held back by --rate
     request_begin = 25,  // window = request number; a = prompt tokens, b = of them cached
     request_end = 26,    // a = Finish, b = tokens generated
     error = 27,          // stage = where
     paused = 28,         // span: held by the user (pause or step)
+    // a verified window whose guess is not kept: a = MissCause, b = 1 if the draft's second choice was the
+    // bonus
+    miss = 29,
 };
 
 constexpr uint8_t DRAFT_LANE = 254;
 constexpr uint8_t HOST_LANE = 255;
 
-enum class WindowFate : uint8_t { fresh = 0, kept_after_fresh = 1, kept_after_kept = 2, prompt = 3 };
+enum class WindowFate : uint8_t {
+    fresh = 0,
+    kept_after_fresh = 1,
+    kept_after_kept = 2,
+    prompt = 3,
+    guess = 4
+};
+enum class MissCause : uint8_t { drafts_wrong = 1, bonus_wrong = 2, forced = 3 };
 enum class Finish : uint8_t { running = 0, stop = 1, length = 2, context = 3, cancel = 4, error = 5 };
 enum class SwitchId : uint8_t {
     overlap = 0,
@@ -61,6 +73,7 @@ enum class SwitchId : uint8_t {
     force_miss = 8,
     spec_depth = 9,
     pipeline_log = 10,
+    chain_ahead = 11,
 };
 
 /// Times are nanoseconds of the steady clock.

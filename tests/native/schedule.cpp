@@ -87,7 +87,7 @@ static int drive(int n_stages, HandOffMode mode, WindowKind kind, int n_windows,
             schedule.open(kind, opened * 4, 4);
             ++opened;
         }
-        while (auto action = schedule.next(mode)) {
+        while (auto action = schedule.next({mode})) {
             const Window* window = nullptr;
             for (const Window& w : schedule.windows())
                 if (w.id == action->window) window = &w;
@@ -151,7 +151,7 @@ TEST(schedule_chunks_flow_one_stage_behind_another) {
     for (int i = 0; i < 3; ++i) schedule.open(WindowKind::chunk, i * 16, 16);
     std::string launched;
     const auto launch = [&] {
-        while (auto action = schedule.next(HandOffMode::serial)) launched += action->str() + "; ";
+        while (auto action = schedule.next({HandOffMode::serial})) launched += action->str() + "; ";
     };
     launch();
     CHECK_EQ(launched, "s0 launch w1; s0 launch w2; ");
