@@ -65,6 +65,7 @@ class Switches:
     force_miss: int
     spec_depth: int
     chain_ahead: bool
+    keep_drafting: bool
     paused: bool
 
     def __init__(self, native: _core.Engine) -> None:
@@ -269,7 +270,7 @@ class Engine:
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context
         self.has_draft_layer = self.native.has_draft_layer
-        self.pipeline_max: int = getattr(self.native, "pipeline_max", 0)
+        self.pipeline_max = self.native.pipeline_max
         self._notices = [*crowded(devices, n_cores), *_refused_pins(self.stages)]
 
     @classmethod
@@ -296,7 +297,7 @@ class Engine:
             devices: one a stage, as on the command line: ("cpu:2", "cpu:2@2-3"); see `DeviceChoice.parse`.
             threads: per stage, where its device says nothing.
             context: tokens that a session can hold. None: the model's, 8192 at most.
-            pipeline_max: windows in flight to allocate for.
+            pipeline_max: windows in flight to allocate for. None: as many as `pipeline_windows` asks for.
             isa: avx512, avx2 or portable. None: the best.
             events: record what happens; see `events()`.
             switches: values of live switches: overlap=True, draft="none".
@@ -316,7 +317,7 @@ class Engine:
             context=context,
             kv=kv,
             chunk=chunk,
-            pipeline_max=pipeline_max,
+            pipeline_max=switches.get("pipeline_windows") if pipeline_max is None else pipeline_max,
             isa=isa or "",
         )
         engine = cls(ModelFile(embedded_model_path() if path is None else path), placement, events)

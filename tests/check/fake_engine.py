@@ -66,13 +66,20 @@ class FakeSession:
         self.engine = engine
 
     def start(
-        self, tokens: Sequence[int], max_tokens: int, sampling: Sampling, replay: Sequence[int] = ()
+        self,
+        tokens: Sequence[int],
+        max_tokens: int,
+        sampling: Sampling,
+        end_tokens: Sequence[int] = (),
+        replay: Sequence[int] = (),
     ) -> None:
         seed = zlib.crc32(repr((list(tokens), sampling)).encode())
         self.prompt = list(tokens)
-        self.text = [(seed >> i % 24) * (i + 1) % 512 for i in range(max_tokens)]
+        self.text = [zlib.crc32(b"%d %d" % (seed, i)) % 512 for i in range(max_tokens)]
+        ends = [i for i, token in enumerate(self.text) if token in end_tokens]
+        self.text = self.text[: ends[0] + 1] if ends else self.text
         self.layers = [seed + layer for layer in range(N_LAYERS)]
-        self.length = len(tokens) + max_tokens - 1
+        self.length = len(tokens) + len(self.text) - 1
         self.draft_cells, self.draft_length = seed, self.length - 3
         self.kept_on_stages: list[int] = []
         self.counters = counters(self.engine)

@@ -8,7 +8,7 @@ from strata_tui.check.covering import missing
 from strata_tui.errors import BadInput
 
 WHOLE = factors(12, True, {})
-PLAIN = Arm(2, False, 0, "mtp", 4, 0.2, 0, ALL_FRONT_STAGES, "greedy", "prose")
+PLAIN = Arm(2, False, 0, "mtp", 4, 0.2, 0, ALL_FRONT_STAGES, True, "greedy", "prose", "limit")
 
 
 def test_the_matrix_is_the_one_that_is_promised() -> None:
@@ -41,6 +41,9 @@ def test_every_arm_is_another_one() -> None:
         ({"pipeline_windows": 2, "draft": "none", "force_miss": 1}, "without guesses"),
         ({"pipeline_windows": 2, "theta": 2.0, "force_miss": 1}, "gated"),
         ({"pipeline_windows": 2, "spec_depth": 1}, "held back"),
+        ({"chain_ahead": False}, "no chain"),
+        ({"pipeline_windows": 2, "draft": "lookup", "chain_ahead": False}, "no chain"),
+        ({"pipeline_windows": 2, "chain_ahead": False}, ""),
         ({"stages": 4, "pipeline_windows": 2, "spec_depth": 2}, ""),
         ({"pipeline_windows": 1}, ""),
         ({"pipeline_windows": 2, "theta": 2.0}, ""),
@@ -76,14 +79,21 @@ def test_fixed_factors_that_leave_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "seed", "has_draft_layer"),
-    [(plan.QUICK, 0, True), (plan.QUICK, 12345, False), (plan.FULL, 0, True)],
+    ("mode", "seed", "has_draft_layer", "fixed"),
+    [
+        (plan.QUICK, 0, True, {}),
+        (plan.QUICK, 12345, False, {"prompt": "copy"}),
+        (plan.FULL, 0, True, {"prompt": "prose", "ending": "limit"}),
+    ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-def test_a_plan_covers_what_it_says(mode: plan.Mode, seed: int, has_draft_layer: bool) -> None:
-    arms = all_arms(factors(4, has_draft_layer, {}))
+def test_a_plan_covers_what_it_says(
+    mode: plan.Mode, seed: int, has_draft_layer: bool, fixed: dict[str, Any]
+) -> None:
+    arms = all_arms(factors(4, has_draft_layer, fixed))
     chosen = plan.choose(arms, mode, seed)
-    assert len(set(chosen)) == len(chosen) <= (mode.at_most or 0) <= 400
+    assert len(set(chosen)) == len(chosen) == mode.at_most
+    assert mode.at_most <= 400
     assert set(chosen) <= set(arms)
     named = [tuple(Arm._fields.index(name) for name in triple) for triple in TRIPLES]
     assert missing(chosen, arms, plan.PAIRS + named)[1] == []
@@ -105,5 +115,5 @@ def test_the_exhaustive_plan_is_everything_and_a_part_of_it_a_fair_sample() -> N
 def test_switches_of_an_arm_are_the_engine_s() -> None:
     from strata_tui.engine import Switches
 
-    assert PLAIN._fields[1:8] == SWITCHES
-    assert set(SWITCHES) - {"force_miss", "spec_depth"} <= Switches.__annotations__.keys()
+    assert PLAIN._fields[1:9] == SWITCHES
+    assert set(SWITCHES) <= Switches.__annotations__.keys()

@@ -28,11 +28,12 @@ def test_a_small_matrix_is_identical_and_covered(strata: Strata) -> None:
     assert all(arm.keys() >= ARM and arm["identical"] for arm in got["arms"])
     assert {arm["stages"] for arm in got["arms"]} == {2}
     assert {arm["switches"]["draft"] for arm in got["arms"]} == {"mtp", "lookup", "none", "replay:0.8"}
-    texts = {(text["prompt"], text["sampling"]): text["tokens_sha256"] for text in got["references"]}
-    assert len(set(texts.values())) == 6
+    texts = {(t["prompt"], t["sampling"], t["ending"]): t["tokens_sha256"] for t in got["references"]}
+    assert len(texts) == 12
+    assert len({sha256 for (_, _, ending), sha256 in texts.items() if ending == "limit"}) == 6
     for arm in got["arms"]:
-        assert arm["tokens_sha256"] == texts[arm["prompt"], arm["sampling"]]
-        assert arm["tokens"] == 32
+        assert arm["tokens_sha256"] == texts[arm["prompt"], arm["sampling"], arm["ending"]]
+        assert arm["tokens"] == 32 if arm["ending"] == "limit" else 1 <= arm["tokens"] <= 32
     met = got["coverage"]["met"]
     assert met["windows overlapped"] > 0 < met["drafts accepted"]
     assert (
@@ -68,14 +69,27 @@ def test_a_sampling_of_one_s_own(strata: Strata) -> None:
 
 
 def test_one_stage_and_one_device_a_stage(strata: Strata) -> None:
-    got = check(strata, FRIENDLY, "--stages", "1", "--draft", "mtp", "--draft-max", "2")
+    got = check(strata, FRIENDLY, "--stages", "1", "--threads", "1", "--draft", "mtp", "--draft-max", "2")
     assert {arm["stages"] for arm in got["arms"]} == {1}
     got = check(strata, FRIENDLY, "--device", "cpu:1,cpu:2", *SERIAL, "--draft-max", "2", "--overlap")
     assert {arm["stages"] for arm in got["arms"]} == {2}
 
 
 def test_portable_kernels_are_named(strata: Strata) -> None:
-    flags = ("check", FRIENDLY, "--isa", "portable", "--stages", "1", "--draft", "mtp", "--draft-max", "4")
+    flags = (
+        "check",
+        FRIENDLY,
+        "--isa",
+        "portable",
+        "--stages",
+        "1",
+        "--threads",
+        "1",
+        "--draft",
+        "mtp",
+        "--draft-max",
+        "4",
+    )
     result = strata(*flags)
     assert result.code == 0
     assert "numerics portable" in result.out

@@ -12,8 +12,11 @@ ALL_FRONT_STAGES = 32  # of the switch spec_depth
 REPLAY = "replay:0.8"  # dials the keep rate where a file's own drafter can't
 
 
+Text = tuple[str, str, str]  # prompt, sampling, ending
+
+
 class Arm(NamedTuple):
-    """One combination of factor values; the fields from `overlap` to `spec_depth` are live switches."""
+    """One combination of factor values; the fields from `overlap` to `chain_ahead` are live switches."""
 
     stages: int
     overlap: bool
@@ -23,17 +26,19 @@ class Arm(NamedTuple):
     theta: float
     force_miss: int
     spec_depth: int
+    chain_ahead: bool
     sampling: str
     prompt: str
+    ending: str  # what ends the text: a limit, or an end token (amid a window)
 
     @property
     def switches(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SWITCHES}
 
     @property
-    def text(self) -> tuple[str, str]:
-        """What is computed, as opposed to how: prompt and sampling."""
-        return self.prompt, self.sampling
+    def text(self) -> Text:
+        """What is computed, as opposed to how."""
+        return self.prompt, self.sampling, self.ending
 
     @property
     def guesses(self) -> bool:
@@ -66,10 +71,13 @@ class Arm(NamedTuple):
                 parts.append(f"miss 1/{self.force_miss}")
             if self.spec_depth < ALL_FRONT_STAGES:
                 parts.append(f"depth {self.spec_depth}")
-        return ", ".join([*parts, self.sampling, self.prompt])
+            if not self.chain_ahead:
+                parts.append("forced chain")
+        parts += [self.sampling, self.prompt]
+        return ", ".join([*parts, "end token"] if self.ending == "token" else parts)
 
 
-SWITCHES = Arm._fields[1:8]
+SWITCHES = Arm._fields[1:9]
 Factors = Mapping[str, Sequence[Any]]
 """By field of Arm: its values. Where a factor has no effect arms have its first one: each exists once."""
 
@@ -92,8 +100,10 @@ def factors(n_layers: int, has_draft_layer: bool, fixed: Mapping[str, Any]) -> F
         "theta": (0.2, 0.0, 2.0),
         "force_miss": (0, 1, 3),
         "spec_depth": (ALL_FRONT_STAGES, 0, 1, 2),
+        "chain_ahead": (True, False),
         "sampling": ("greedy", "sampled"),
         "prompt": ("prose", "code", "copy"),
+        "ending": ("limit", "token"),
     }
     return {name: (fixed[name],) if name in fixed else options for name, options in values.items()}
 
@@ -116,8 +126,10 @@ def impossible(arm: Arm, factors: Factors) -> str:
         return "without drafts there is no length of them"
     if not arm.guesses and not rests("theta", "force_miss", "spec_depth"):
         return "without guesses there is nothing to gate, miss or hold back"
-    if arm.theta > 1 and not rests("force_miss", "spec_depth"):
-        return "what is gated neither misses nor is held back"
+    if (not arm.guesses or arm.draft == "lookup") and not rests("chain_ahead"):
+        return "no chain of drafts runs on behind a guess"
+    if arm.theta > 1 and not rests("force_miss", "spec_depth", "chain_ahead"):
+        return "what is gated neither misses nor is held back, nor is it kept"
     if not rests("spec_depth") and arm.spec_depth >= arm.stages - 1:
         return "no stage is left to be held back from"
     return ""
@@ -125,12 +137,11 @@ def impossible(arm: Arm, factors: Factors) -> str:
 
 def product(factors: Factors) -> Iterator[Arm]:
     """Every arm that there is, in the order of the factors' values."""
-    *how, samplings, prompts = (factors[name] for name in Arm._fields)
+    *how, samplings, prompts, endings = (factors[name] for name in Arm._fields)
+    texts = list(itertools.product(samplings, prompts, endings))
     for values in itertools.product(*how):
-        arm = Arm._make([*values, samplings[0], prompts[0]])
-        if not impossible(arm, factors):  # whatever the text
-            for sampling, prompt in itertools.product(samplings, prompts):
-                yield arm._replace(sampling=sampling, prompt=prompt)
+        if not impossible(Arm._make([*values, *texts[0]]), factors):  # whatever the text
+            yield from (Arm._make([*values, *text]) for text in texts)
 
 
 def all_arms(factors: Factors) -> list[Arm]:

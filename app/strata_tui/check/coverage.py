@@ -20,7 +20,7 @@ class Effect:
 
 def _kept_from_depth(depth: int) -> Callable[[Result], int]:
     """Guesses kept that were launched with so many windows ahead of them, or more."""
-    return lambda result: sum(result.stats.get("kept_at_depth", [])[depth:])
+    return lambda result: sum(result.stats["kept_at_depth"][depth:])
 
 
 def _kept_with(n_stages: int) -> Effect:
@@ -44,11 +44,11 @@ EFFECTS = (
     Effect("guesses rolled back", lambda arm: arm.launches, lambda r: r.fate("rolled_back")),
     Effect("guesses forced to miss", lambda arm: arm.force_miss > 0, lambda r: r.fate("forced")),
     Effect("guesses gated", lambda arm: arm.guesses and arm.theta > 1, lambda r: r.fate("gated")),
-    Effect("commits undone", lambda arm: arm.launches, lambda r: r.stats.get("undone", 0)),
+    Effect("commits undone", lambda arm: arm.launches, lambda r: r.stats["undone"]),
     Effect(
         "windows kept after kept ones",
         lambda arm: arm.may_keep,
-        lambda r: r.stats.get("windows_by_class", [0] * 3)[2],
+        lambda r: r.stats["windows_by_class"][2],
     ),
     Effect(
         "guesses kept behind a guess",
@@ -87,7 +87,7 @@ def broken_promise(result: Result) -> str:
     """What one arm did that it can't have been asked for; "" if nothing."""
     arm = result.arm
     for name, asked in arm.switches.items():
-        in_force = result.in_force.get(name, asked)
+        in_force = result.in_force[name]
         same = abs(in_force - asked) < 1e-6 if isinstance(asked, float) else in_force == asked
         if not same:
             return f"{name} {asked} was asked for, {in_force} was in force"

@@ -6,6 +6,7 @@ smallest array is not needed, and hard to find. `missing` looks at a result in a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,21 +17,30 @@ Row = Sequence[Any]
 Group = tuple[int, ...]  # columns whose values are looked at together
 
 
-def _combinations(rows: Sequence[Row], groups: Sequence[Group]) -> npt.NDArray[np.int64]:
-    """[n_rows, n_groups]: a number for each combination that a row has, different in different groups."""
-    columns = []
-    for values in zip(*rows, strict=True):
-        numbers: dict[Any, int] = {}
-        columns.append(np.array([numbers.setdefault(value, len(numbers)) for value in values]))
-    combinations = np.empty((len(rows), len(groups)), np.int64)
-    first = 0
-    for i, group in enumerate(groups):
-        code = np.zeros(len(rows), np.int64)
-        for column in group:
-            code = code * (columns[column].max() + 1) + columns[column]
-        combinations[:, i] = np.unique(code, return_inverse=True)[1] + first
-        first = int(combinations[:, i].max()) + 1
-    return combinations
+class _Combinations:
+    """Combinations by number, different in different groups.
+
+    Attributes:
+        of_row: [n_rows, n_groups].
+        holders: by combination, the rows that have it; empty for numbers that stand for none.
+    """
+
+    def __init__(self, rows: Sequence[Row], groups: Sequence[Group]) -> None:
+        columns, sizes = [], []
+        for values in zip(*rows, strict=True):
+            numbers: dict[Any, int] = {}
+            columns.append(np.array([numbers.setdefault(value, len(numbers)) for value in values]))
+            sizes.append(len(numbers))
+        self.of_row = np.empty((len(rows), len(groups)), np.int32)
+        self.holders: list[npt.NDArray[np.int32]] = []
+        for i, group in enumerate(groups):
+            code = np.zeros(len(rows), np.int64)
+            for column in group:
+                code = code * sizes[column] + columns[column]
+            self.of_row[:, i] = code + len(self.holders)
+            counts = np.bincount(code, minlength=math.prod(sizes[column] for column in group))
+            by_code = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable").astype(np.int32)
+            self.holders += np.split(by_code, np.cumsum(counts)[:-1])
 
 
 def cover(
@@ -50,26 +60,22 @@ def cover(
     chosen = list(begin)
     if not rows:
         return chosen
-    order = np.random.default_rng(seed).permutation(len(rows))
-    combinations = _combinations(rows, groups)[order]
-    # By combination: the rows that have it, one after the other, and where they begin.
-    holders = np.argsort(combinations, axis=None, kind="stable") // len(groups)
-    begins = np.concatenate([[0], np.cumsum(np.bincount(combinations.ravel()))])
-    left = np.ones(len(begins) - 1, bool)
-    gain = np.full(len(rows), len(groups))  # combinations of a row that are left
+    combinations = _Combinations(rows, groups)
+    left = np.array([len(holders) > 0 for holders in combinations.holders])
+    # How many combinations a row has that are left; below one, what decides between equals.
+    gain = len(groups) + np.random.default_rng(seed).random(len(rows)) / 2
 
     def take(row: int) -> None:
-        for combination in combinations[row][left[combinations[row]]]:
+        mine = combinations.of_row[row]
+        for combination in mine[left[mine]]:
             left[combination] = False
-            gain[holders[begins[combination] : begins[combination + 1]]] -= 1
+            gain[combinations.holders[combination]] -= 1
 
-    position = np.argsort(order)
-    for index in begin:
-        take(int(position[index]))
+    for row in begin:
+        take(row)
     while left.any() and (at_most is None or len(chosen) < at_most):
-        best = int(gain.argmax())
-        chosen.append(int(order[best]))
-        take(best)
+        chosen.append(int(gain.argmax()))
+        take(chosen[-1])
     return chosen
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from strata_tui.check.arms import Arm
+from strata_tui.check.arms import Arm, Text
 from strata_tui.check.compare import Outcome
 from strata_tui.check.coverage import counts, uncovered
 from strata_tui.check.plan import Mode, covered_combinations
-from strata_tui.check.run import Result, Text, tokens_sha256
+from strata_tui.check.run import Result, tokens_sha256
 
 FATES = ("launched", "kept", "rolled_back")
 
@@ -117,8 +117,14 @@ def json_object(summary: Summary) -> dict[str, Any]:
         "covered": not summary.uncovered,
         "reference_sha256": tokens_sha256(*(outcome.tokens for outcome in summary.references.values())),
         "references": [
-            {"prompt": prompt, "sampling": sampling, "tokens_sha256": tokens_sha256(outcome.tokens)}
-            for (prompt, sampling), outcome in summary.references.items()
+            {
+                "prompt": prompt,
+                "sampling": sampling,
+                "ending": ending,
+                "tokens": len(outcome.tokens),
+                "tokens_sha256": tokens_sha256(outcome.tokens),
+            }
+            for (prompt, sampling, ending), outcome in summary.references.items()
         ],
         "arms": [_arm_object(result) for result in summary.results],
         "coverage": {
@@ -144,6 +150,7 @@ def _arm_object(result: Result) -> dict[str, Any]:
         "switches": arm.switches,
         "sampling": arm.sampling,
         "prompt": arm.prompt,
+        "ending": arm.ending,
         "tokens": len(result.outcome.tokens),
         "tokens_sha256": tokens_sha256(result.outcome.tokens),
         "windows": result.stats["windows"],

@@ -6,22 +6,21 @@ import hashlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from strata_tui.check.arms import ALL_FRONT_STAGES, Arm
+from strata_tui.check.arms import ALL_FRONT_STAGES, Arm, Text
 from strata_tui.check.compare import Outcome, state_difference, text_difference
 from strata_tui.check.texts import PROMPTS
 from strata_tui.engine import Engine
 from strata_tui.errors import StrataError
 from strata_tui.events import Events, Kind
 from strata_tui.options import Sampling
+from strata_tui.switches import MAX_DRAFTS
 
 SHORT_READ = 64  # longer prompts are read in chunks
-Text = tuple[str, str]  # prompt, sampling
 PLAIN = {
     "overlap": False,
     "pipeline_windows": 0,
@@ -30,6 +29,8 @@ PLAIN = {
     "theta": 0.2,
     "force_miss": 0,
     "spec_depth": ALL_FRONT_STAGES,
+    "chain_ahead": True,
+    "keep_drafting": True,  # a drafter that is never right is an arm too
     "short_read": SHORT_READ,
     "rate": 0.0,
 }
@@ -55,12 +56,11 @@ class Result:
 
     @property
     def guesses(self) -> Mapping[str, int]:
-        """Fates; nothing at all where the engine builds no guesses."""
-        guesses: Mapping[str, int] = self.stats.get("guesses", {})
+        guesses: Mapping[str, int] = self.stats["guesses"]
         return guesses
 
     def fate(self, name: str) -> int:
-        return self.guesses.get(name, 0)
+        return self.guesses[name]
 
 
 @dataclass
@@ -78,16 +78,22 @@ class Check:
     samplings: Mapping[str, Sampling]
     n_tokens: int
     references: dict[tuple[str, ...], dict[Text, Outcome]] = field(default_factory=dict)
+    _end_tokens: dict[tuple[str, str], int] = field(default_factory=dict)
     _draft_cells: dict[tuple[Text, str, int], tuple[int, Arm]] = field(default_factory=dict)
 
     def refer(self, stages: int, texts: Sequence[Text]) -> Iterator[tuple[Text, Outcome, str]]:
-        """Plain decoding of each text, twice; yields how the second differs ("": it doesn't)."""
+        """Plain decoding of each text, twice; yields how the second differs ("": it doesn't).
+
+        A text that is to end by a token comes after the same text to its limit: that says which token.
+        """
         with self.open_engine(stages) as engine:
             found = self.references.setdefault(backend(engine), {})
             for text in texts:
                 first, second = (self._decode(engine, text, PLAIN)[0] for _ in range(2))
                 found[text] = first
                 yield text, first, text_difference(first, second) or state_difference(first, second)
+                # The token that is new last: the text goes on as long as it can before it.
+                self._end_tokens.setdefault(text[:2], list(dict.fromkeys(first.tokens))[-1])
 
     def run(self, arms: Sequence[Arm]) -> Iterator[Result]:
         """Each arm in turn; an engine is loaded where the number of stages changes."""
@@ -99,12 +105,14 @@ class Check:
                     yield self._run_arm(engine, arm)
 
     def _run_arm(self, engine: Engine, arm: Arm) -> Result:
-        reference = self.references[backend(engine)][arm.text]
+        references = self.references[backend(engine)]
+        reference = references[arm.text]
+        to_its_limit = references[arm.prompt, arm.sampling, "limit"]  # drafts don't know that a token ends it
         begin = time.monotonic()
         # One window in flight means prompt windows only: there, every prompt is read through them.
         short_read = 1 << 20 if arm.pipeline_windows == 1 else SHORT_READ
         switches = {**arm.switches, "short_read": short_read}
-        outcome, stats, events = self._decode(engine, arm.text, switches, reference.tokens)
+        outcome, stats, events = self._decode(engine, arm.text, switches, to_its_limit.tokens)
         differences = [
             line
             for line in (
@@ -141,17 +149,19 @@ class Check:
     def _decode(
         self, engine: Engine, text: Text, switches: Mapping[str, Any], replay: Sequence[int] = ()
     ) -> tuple[Outcome, dict[str, Any], Events]:
-        prompt, sampling = text
+        prompt, sampling, ending = text
         for name, value in switches.items():
-            with suppress(AttributeError):  # TEMP until the native switches are there
-                setattr(engine.switches, name, value)
+            setattr(engine.switches, name, value)
         tokens = engine.tokens_of(PROMPTS[prompt])
+        limit, end_tokens = self.n_tokens, []
+        if ending == "token":  # the limit should cut no window before it
+            limit, end_tokens = limit + MAX_DRAFTS, [self._end_tokens[prompt, sampling]]
         # What has no room goes from the front: the end is what the text goes on from.
-        tokens = tokens[-max(1, engine.context - self.n_tokens) :]
+        tokens = tokens[-max(1, engine.context - limit) :]
         session = engine.session()
         engine.events()
         events = []
-        session.start(tokens, self.n_tokens, self.samplings[sampling], replay=replay)
+        session.start(tokens, limit, self.samplings[sampling], end_tokens, replay=replay)
         try:
             while session.running:
                 session.wait(0.5)

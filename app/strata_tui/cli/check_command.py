@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -12,6 +13,7 @@ import click
 
 from strata_tui.cli.run_options import MODEL, gather, run_options
 from strata_tui.options import RunOptions
+from strata_tui.placement import MAX_STAGES
 
 FIXABLE = (
     "stages",
@@ -22,6 +24,7 @@ FIXABLE = (
     "theta",
     "force_miss",
     "spec_depth",
+    "chain_ahead",
 )
 """Factors that an option, a variable or a profile holds at one value."""
 
@@ -42,6 +45,8 @@ def command(model: Path | None, mode: str, as_json: bool, **options: Any) -> int
     each are compared with plain decoding. An option that is given here holds for every arm. Exit code 1: a
     difference, or the arms did not do what they are for.
     """
+    if options["pipeline_max"] is None:
+        options["pipeline_max"] = MAX_STAGES  # as many windows in flight as each placement has stages
     run = gather(options, model)
     from strata_tui.cli import CHECK_FAILED, INTERRUPTED
     from strata_tui.cli.headless import log_lines
@@ -97,8 +102,7 @@ def _check(run: RunOptions, mode_name: str, fixed: dict[str, Any], seed: int | N
     file = ModelFile(run.model if run.model is not None else embedded_model_path())
 
     def open_engine(stages: int) -> Engine:
-        allocated = stages if run.placement.pipeline_max is None else run.placement.pipeline_max
-        placement = replace(run.placement, stages=stages, pipeline_max=allocated)
+        placement = replace(run.placement, stages=stages)
         engine = Engine(file, placement)
         engine.set_switches({"draft_min_p": run.switches["draft_min_p"]})
         return engine
@@ -115,7 +119,7 @@ def _check(run: RunOptions, mode_name: str, fixed: dict[str, Any], seed: int | N
     check = Check(open_engine, named, mode.n_tokens)
     references, results, serial_differences = {}, [], []
     try:
-        texts = [(prompt, sampling) for prompt in matrix["prompt"] for sampling in named]
+        texts = list(itertools.product(matrix["prompt"], named, matrix["ending"]))
         for text, outcome, difference in check.refer(first, texts):
             references[text] = outcome
             if difference:
