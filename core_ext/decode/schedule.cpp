@@ -51,13 +51,21 @@ bool Schedule::follows(size_t index, int stage) const {
     return before.kind == WindowKind::chunk ? before.launched_on(stage) : before.finished_on(stage);
 }
 
+/// The rows that lie in the hand-off behind `stage` have been read, or nobody will.
+bool Schedule::hand_off_free(size_t index, int stage) {
+    const int slot = windows_[index].slot;
+    for (size_t i = 0; i < index; ++i)
+        if (windows_[i].slot == slot && !windows_[i].launched_on(stage + 1)) return false;
+    return place(stage + 1, slot).runs == 0;
+}
+
 bool Schedule::may_launch(size_t index, int stage, const Limits& limits) {
     const Window& window = windows_[index];
     if (window.launched_on(stage) || (stage > 0 && !window.launched_on(stage - 1))) return false;
     if (window.guess() && (stage + 1 == n_stages_ || stage >= limits.spec_depth)) return false;
     if (!follows(index, stage) || !input_promised(window, stage, limits.mode)) return false;
-    return place(stage, window.slot).idle() &&
-           (stage + 1 == n_stages_ || place(stage + 1, window.slot).runs == 0);
+    if (!place(stage, window.slot).idle()) return false;
+    return stage + 1 == n_stages_ || hand_off_free(index, stage);
 }
 
 std::optional<Action> Schedule::next(const Limits& limits) {

@@ -53,8 +53,8 @@ bool input_promised(const Window& window, int stage, HandOffMode mode);
 /// chunks follow one another the same way, with nothing to be speculative about.
 ///
 /// Guards (split-decoding: section 5): inputs are staged into a (stage, slot) only when every program queued
-/// on it has finished, and a window is launched on stage k only when no run that reads that slot's hand-off
-/// is outstanding on k+1.
+/// on it has finished, and a window is launched on stage k only when what lies in that slot's hand-off has
+/// been read on k+1.
 class Schedule {
   public:
     static constexpr size_t MAX_IN_FLIGHT = 64;
@@ -96,6 +96,7 @@ class Schedule {
         bool idle() const { return runs == 0 && commits == 0; }
     };
     Place& place(int stage, int slot) { return places_[stage * (n_slots_ + CHUNK_SLOTS) + slot]; }
+    bool hand_off_free(size_t index, int stage);
     bool may_launch(size_t index, int stage, const Limits& limits);
     /// Has the window ahead left `stage`, or does none stand before this one?
     bool follows(size_t index, int stage) const;

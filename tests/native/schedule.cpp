@@ -45,6 +45,11 @@ class Validator {
             fail(action, "inputs staged into a slot on which a program is still queued");
         if (s + 1 < n_stages_ && outstanding_[{s + 1, action.slot}].runs)
             fail(action, "a hand-off written while a reader of it is outstanding");
+        if (uint32_t& written = written_[{s, action.slot}]; s + 1 < n_stages_) {
+            if (written && !dropped_.contains(written) && !finished_.contains({s + 1, written}))
+                fail(action, "a hand-off written before its rows were read");
+            written = window.id;
+        }
         if (started_.contains({s, window.id})) fail(action, "launched twice");
         if (s > 0 && !started_.contains({s - 1, window.id})) fail(action, "launched before the stage ahead");
         if (s > 0 && !finished_.contains({s - 1, window.id})) {
@@ -91,6 +96,7 @@ class Validator {
     const int n_stages_;
     std::vector<std::vector<std::string>> columns_;
     std::map<std::pair<int, int>, Outstanding> outstanding_;  // by (stage, slot)
+    std::map<std::pair<int, int>, uint32_t> written_;         // whose rows lie in the hand-off behind it
     std::set<At> started_, finished_, committed_;
     std::set<uint32_t> verified_, dropped_;
 };

@@ -391,9 +391,11 @@ TEST(session_guesses_change_nothing) {
                             Arm arm{stages, 1, 16, KvType::F16, overlap, draft, (stages + windows) % 5, 64};
                             arm.windows = windows;
                             arm.force_miss = stages == 4 && windows == 2 ? 3 : 0;
-                            if (windows == 4) {  // long enough that every window in flight is launched
+                            if (windows == 4 &&
+                                draft == DraftSource::replay) {  // long enough that every window in flight is
+                                                                 // launched
                                 arm.pace.kind = PaceSpec::Kind::even;
-                                arm.pace.lasts_ns[static_cast<int>(ProgramKind::forward)] = 500'000;
+                                arm.pace.lasts_ns[static_cast<int>(ProgramKind::forward)] = 3'000'000;
                             }
                             arm.spec_depth = stages == 4 && windows == 3 ? 1 : 32;
                             arm.chain_ahead = (stages + windows) % 2;
