@@ -5,6 +5,7 @@ tokens and verdicts are real). The verdicts that happened and the measured costs
 go into the simulator; each window's start and end on each stage, counted from the verdict before it, must
 agree within 2 % of the arm's mean ms per window, and that mean with the lower bound of its depth within 3 %.
 
+The model is a small random one, so that what is computed takes little of the cores; MODEL names another.
 A busy machine is late by itself: an arm that falls short is run again, up to --tries times, and the best try
 counts. `chrt -r 10` in front keeps other work from getting in between.
 """
@@ -12,6 +13,7 @@ counts. `chrt -r 10` in front keeps other work from getting in between.
 import argparse
 import math
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -19,12 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import dataclasses
 
 from reference.lower_bound import actual, lower_bound, measured
+from reference.random_models import Shape, random_tensors, write_model
 from reference.recorded import Recording, measured_rig, recorded
 from reference.schedule import Switches, Window
 from reference.schedule_simulator import simulate
 from strata_tui import Engine
 
-WINDOW_MS = 160.0  # a serial window: what the host adds is small beside it
+WINDOW_MS = 240.0  # a serial window: what the host adds is small beside it
 AGREE, BOUND = 0.02, 1.03
 CUT_MS = 0.2  # how soon a rolled-back program ends
 
@@ -95,18 +98,20 @@ def farthest(ours: list[Window], theirs: list[Window]) -> Off:
     return off
 
 
-def decode(engine: Engine, stages: int, switches: Switches) -> Arm:
-    engine.switches.pipeline_windows = switches.windows
+def decode(engine: Engine, text: list[int], switches: Switches) -> Arm:
     session = engine.session()
-    prompt = engine.tokens_of("The")[:1]  # no more: there are no prompt windows
-    list(session.generate(prompt, max_tokens=switches.tokens or 0, ignore_eos=True))
-    return compare(stages, switches, recorded(engine.events()))
+    session.start(text[:1], max_tokens=len(text) - 1, replay=text[1:])
+    while session.running:
+        session.wait(1.0)
+    if session.tokens != text:
+        raise SystemExit(f"another text, with {switches}")
+    return compare(len(engine.stages), switches, recorded(engine.events()))
 
 
-def best_of(tries: int, engine: Engine, stages: int, switches: Switches) -> Arm:
+def best_of(tries: int, engine: Engine, text: list[int], switches: Switches) -> Arm:
     arms: list[Arm] = []
     while len(arms) < tries and not (arms and arms[-1].passes):
-        arms.append(decode(engine, stages, switches))
+        arms.append(decode(engine, text, switches))
     return min(arms, key=lambda arm: (not arm.passes, arm.off.ms))
 
 
@@ -120,10 +125,10 @@ def fates(windows: list[Window]) -> str:
     return "/".join(str(sum(w.fate == fate for w in windows)) for fate in ("rolled back", "late", "ended"))
 
 
-def row(arm: Arm) -> str:
+def row(asked: int, arm: Arm) -> str:
     verified = arm.recording.verified
     return (
-        f"{arm.stages:6} {arm.switches.windows:7} | {len(verified):4} {sum(w.kept for w in verified):4}"
+        f"{arm.stages:6} {asked:7} | {len(verified):4} {sum(w.kept for w in verified):4}"
         f" {fates(arm.recording.windows):>8} ({fates(arm.simulated)}) | {arm.ms:7.2f} {arm.simulated_ms:7.2f}"
         f" | {arm.off.ms / arm.ms:6.2%} {arm.off_own.ms / arm.ms:6.2%} | {arm.ratio:.3f}"
         f" | {'' if arm.passes else 'FALLS SHORT: '}{arm.off.where}"
@@ -135,38 +140,56 @@ def arguments() -> argparse.Namespace:
     options.add_argument("model", nargs="?")
     options.add_argument("--stages", type=int, nargs="*", default=[2, 3, 4, 8])
     options.add_argument("--windows", type=int, nargs="*", default=[0, 1, 2, 3, 4])
-    options.add_argument("--tokens", type=int, default=96)
+    options.add_argument("--tokens", type=int, default=64)
     options.add_argument("--tries", type=int, default=3)
     options.add_argument("--keep", type=float, default=0.9, help="q of replay:Q")
     options.add_argument("--costs", default="draft=1", help="what else is held: draft=1+commit=0.5+undo=1")
     options.add_argument("--chain-ahead", action="store_true")
+    options.add_argument("--overlap", action="store_true")
+    options.add_argument("--spec-depth", type=int, default=32)
     return options.parse_args()
 
 
 def main(asked: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(asked.model or f"{folder}/random.gguf")
+        if asked.model is None:
+            shape = Shape("qwen35", n_layers=max(asked.stages))
+            write_model(model, shape, random_tensors(shape, "Q8_0"))
+        return prove(model, asked)
+
+
+def prove(model: Path, asked: argparse.Namespace) -> int:
     short, most = 0, max(asked.windows)
+    with Engine.open(model, draft="none", events=False) as plain:
+        text = [1, *plain.session().generate([1], max_tokens=asked.tokens, ignore_eos=True)]
     print(HEADER)
     for stages in asked.stages:
         with Engine.open(
-            asked.model,
+            model,
             devices=[f"even:{WINDOW_MS / stages:g}+{asked.costs}"] * stages,
             pipeline_max=most,
             draft=f"replay:{asked.keep}",
             draft_max=3,
             theta=0.0,
-            chain_ahead=asked.chain_ahead or None,
+            chain_ahead=asked.chain_ahead,
+            overlap=asked.overlap,
+            spec_depth=asked.spec_depth,
         ) as engine:
             for windows in asked.windows:
                 switches = Switches(
-                    windows=0 if windows == 1 else min(windows, stages),
+                    windows=0 if windows == 1 else min(windows, stages),  # there are no prompt windows
                     first_rows=1,
                     allocated=min(most, stages),
+                    overlap=asked.overlap,
                     chain_ahead=asked.chain_ahead,
+                    spec_depth=asked.spec_depth,
                     tokens=asked.tokens,
                 )
-                arm = best_of(asked.tries, engine, stages, switches)
+                engine.switches.pipeline_windows = windows
+                arm = best_of(asked.tries, engine, text, switches)
                 short += not arm.passes
-                print(row(arm), flush=True)
+                print(row(windows, arm), flush=True)
     print(f"{short} arms fall short")
     return 1 if short else 0
 

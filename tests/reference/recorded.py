@@ -101,38 +101,30 @@ def _from_first_start(recording: Recording) -> None:
 def measured_rig(recording: Recording, cut: float | None) -> Rig:
     """What the parts of this text took, each the median over the places where nothing but it can count.
 
-    Hand-offs and the launch behind a chain: fresh windows. A draft output: step to step, where one follows
-    the other at once.
+    Hand-offs and launches: of fresh windows. A draft output: from the end of the step before, where one follows
+    the other at once; the catch-up: from the verdict before a fresh window.
     """
     verified = recording.verified
     fresh = [window for window in verified if not window.kept]
-    n_stages = len(verified[0].start_ms)
-    handoffs = [w.start_ms[s] - w.end_ms[s - 1] for w in fresh for s in range(1, n_stages)]
+    stages = range(len(verified[0].start_ms))
     steps = recording.draft_steps
-    singles = [end - start for start, end, step in steps if step > 0]
-    gaps = [b[0] - a[1] for a, b in pairwise(steps) if b[2] > 0 and b[0] - a[1] < 1]
-    draft = _median(singles) + _median(gaps) if singles else 0.0
+    passes = [end for _, end, step in steps if step == 0]
+    catch_ups = [
+        min((end for end in passes if end > before.verdict_ms), default=before.verdict_ms) - before.verdict_ms
+        for before, window in pairwise(verified)
+        if window.rows > 1 and not window.kept
+    ]
     return Rig(
-        run=[median(w.run_ms[s] for w in verified) for s in range(n_stages)],
-        handoff=_median(handoffs),
+        run=[median(w.run_ms[s] for w in verified) for s in stages],
+        handoff=_median([w.start_ms[s] - w.end_ms[s - 1] for w in fresh for s in stages[1:]]),
         verdict=_median([w.verdict_ms - w.end_ms[-1] for w in verified]),
-        draft=draft,
-        catch_up=_median([end - start for start, end, step in steps if step == 0]) + _median(gaps),
+        draft=_median([b[1] - a[1] for a, b in pairwise(steps) if b[2] > 0 and b[0] - a[1] < 1]),
+        catch_up=_median(catch_ups),
         commit=_median([ms for kind, ms in recording.commits if kind == "commit"]),
         undo=_median([ms for kind, ms in recording.commits if kind == "undo"]),
-        launch=_median(_launches(verified, steps)),
+        launch=_median([w.start_ms[0] - w.built_ms for w in fresh]),
         cut=cut,
     )
-
-
-def _launches(verified: Sequence[Window], steps: Sequence[tuple[float, float, int]]) -> list[float]:
-    """From the end of the draft step that a fresh window waited for to its start."""
-    found = []
-    for before, window in pairwise(verified):
-        if not window.kept:
-            chain = [end for start, end, _ in steps if before.verdict_ms - 0.5 < end <= window.start_ms[0]]
-            found.append(window.start_ms[0] - max(chain, default=before.verdict_ms))
-    return found
 
 
 def _median(values: Sequence[Any]) -> float:

@@ -28,7 +28,7 @@ class Rig:
 class Switches:
     windows: int = 0  # in flight: 0 = serial
     rows: int = 4
-    first_rows: int | None = None  # of the text's first window; None: `rows`
+    first_rows: int | None = None  # of the text's first window, which then has no chain; None: `rows`
     allocated: int | None = None  # slots of the ring; None: `windows`
     overlap: bool = False
     chain_ahead: bool = False

@@ -54,7 +54,8 @@ class _Simulation:
         self.chain_is_cut = False
 
     def text(self) -> list[Window]:
-        self.new_chain(kept=False)
+        if self.switches.first_rows is None:
+            self.new_chain(kept=False)
         while not self.ended:
             if not self.turn():
                 self.sleep()
