@@ -6,7 +6,7 @@ from strata_tui.switches import BY_NAME, REPORTS, SWITCHES, from_environment, re
 
 
 def test_the_engine_has_every_switch_of_the_table() -> None:
-    assert set(Switches.__annotations__) == {*BY_NAME, "paused"}
+    assert set(Switches.__annotations__) == {*BY_NAME, "paused", "keep_drafting"}
 
 
 def test_flag_over_environment_over_profile_over_default() -> None:

@@ -13,20 +13,6 @@ import numpy.typing as npt
 
 from strata_tui.events import Events, Kind, WindowFate
 
-_NO_GUESSES = (
-    "built gated late launched kept rolled_back ended bonus_wrong draft_wrong forced second_choice_right"
-)
-
-
-def _complete(stats: dict[str, Any]) -> dict[str, Any]:
-    """For an engine from before the guesses: every window is fresh."""
-    return {
-        "guesses": dict.fromkeys(_NO_GUESSES.split(), 0),
-        "windows_by_class": [stats["windows"], 0, 0],
-        "window_ns_by_class": [stats["window_ns"], 0, 0],
-        **stats,
-    }
-
 
 def per_second(count: float, ns: float) -> float | None:
     return count / ns * 1e9 if count and ns > 0 else None
@@ -38,7 +24,6 @@ def rates(stats: dict[str, Any]) -> dict[str, Any]:
     tokens_per_s counts the tokens of verify windows over their time, verdict to verdict, without what a rate
     cap or a pause held back.
     """
-    stats = _complete(stats)
     windows = stats["windows"]
     ms_per_window = stats["window_ns"] / windows / 1e6 if windows else None
     accepted_at = [
@@ -131,7 +116,6 @@ def hand_off_lines(events: Events, n_stages: int) -> list[str]:
 
 def pipeline_line(stats: dict[str, Any]) -> str:
     """The `strata pipeline:` line; classes without a window have no ms."""
-    stats = _complete(stats)
     g = stats["guesses"]
     guesses = (
         f"launched {g['launched']}, kept {g['kept']}, rolled back {g['rolled_back']}, gated {g['gated']}"
@@ -145,7 +129,6 @@ def pipeline_line(stats: dict[str, Any]) -> str:
 
 def decode_timing_line(events: Events, stats: dict[str, Any]) -> str:
     """STRATA_DECODE_TIMING: ms per window by class, tokens per window, and what else a window costs."""
-    stats = _complete(stats)
     windows = stats["windows"]
 
     def each(ns: float) -> str:

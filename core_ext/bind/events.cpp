@@ -31,17 +31,18 @@ void bind_events(py::module_& m) {
         "snapshot",       "prefill_chunk", "draft_step",        "stage_inputs", "launch",      "sync",
         "verdict",        "window",        "draft_token",       "token",        "guess_built", "guess_gated",
         "guess_launched", "guess_kept",    "guess_rolled_back", "guess_late",   "guess_ended", "toggle",
-        "throttle",       "request_begin", "request_end",       "error",        "paused"};
-    static_assert(std::size(kinds) == static_cast<size_t>(strata::EventKind::paused) + 1);
+        "throttle",       "request_begin", "request_end",       "error",        "paused",      "miss"};
+    static_assert(std::size(kinds) == static_cast<size_t>(strata::EventKind::miss) + 1);
     py::dict table = m.attr("EVENT_KINDS");
     for (size_t i = 0; i < std::size(kinds); ++i) table[kinds[i]] = i;
     m.attr("DRAFT_LANE") = strata::DRAFT_LANE;
     m.attr("HOST_LANE") = strata::HOST_LANE;
     m.attr("FINISHES") = std::vector<std::string>{"", "stop", "length", "context", "cancel", "error"};
-    m.attr("FATES") = std::vector<std::string>{"fresh", "kept_after_fresh", "kept_after_kept", "prompt"};
+    m.attr("FATES") =
+        std::vector<std::string>{"fresh", "kept_after_fresh", "kept_after_kept", "prompt", "guess"};
     m.attr("SWITCHES") = std::vector<std::string>{
-        "overlap", "pipeline_windows", "draft",      "draft_max",   "draft_min_p", "theta", "short_read",
-        "rate",    "force_miss",       "spec_depth", "pipeline_log"};
+        "overlap", "pipeline_windows", "draft",      "draft_max",    "draft_min_p", "theta", "short_read",
+        "rate",    "force_miss",       "spec_depth", "pipeline_log", "chain_ahead"};
     m.attr("DRAFTS") = std::vector<std::string>{"none", "mtp", "lookup", "replay"};
     m.def("cpu_info", [] {
         py::dict info;

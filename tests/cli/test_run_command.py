@@ -17,7 +17,11 @@ windows_overlapped stages_busy_mean cached_tokens bound wasted_ms dropped_events
 """
 KEYS = set(CONTRACT.split())
 STAGE_KEYS = {"device", "first_layer", "last_layer", "run_ms", "wait_ms", "idle"}
-LATER = {"guesses", "ms_kept_after_fresh", "ms_kept_after_kept", "bound", "wasted_ms"}
+LATER = {"bound"}
+OF_KEPT = {"ms_kept_after_fresh", "ms_kept_after_kept"}
+GUESSES = """
+built gated late launched kept rolled_back ended bonus_wrong draft_wrong forced second_choice_right
+"""
 
 
 @pytest.fixture
@@ -33,7 +37,9 @@ def run_json(strata: Strata) -> Any:
 def test_every_key_of_the_contract(run_json: Any) -> None:
     got = run_json("--overlap")
     assert got.keys() >= KEYS
-    assert {key for key in KEYS if got[key] is None} == LATER
+    assert {key for key in KEYS if got[key] is None} == LATER | OF_KEPT
+    assert set(got["guesses"]) == set(GUESSES.split()) and not any(got["guesses"].values())
+    assert got["wasted_ms"] == 0 and got["ms_fresh"] == got["ms_per_window"]
     assert [stage.keys() for stage in got["stages"]] == [STAGE_KEYS] * 2
     assert [(s["first_layer"], s["last_layer"]) for s in got["stages"]] == [(0, 2), (3, 3)]
     assert (got["arch"], got["emulated"]) == ("qwen35", False)
@@ -55,6 +61,17 @@ def test_an_emulated_run_says_so(run_json: Any) -> None:
     assert got["token_ids"] == run_json("--device", "delayed:1")["token_ids"]
 
 
+def test_guesses_are_counted_and_add_up(run_json: Any) -> None:
+    got = run_json("--pipeline-windows", "2", "--draft", "replay:0.9", "-n", "200", "--theta", "0")
+    g = got["guesses"]
+    assert got["switches"]["pipeline_windows"] == 2
+    assert g["built"] == g["gated"] + g["late"] + g["launched"]
+    assert g["launched"] == g["kept"] + g["rolled_back"] + g["ended"]
+    assert g["kept"] > 0 and g["rolled_back"] > 0
+    assert g["draft_wrong"] + g["bonus_wrong"] + g["forced"] == g["rolled_back"], "one guess in flight"
+    assert got["wasted_ms"] > 0 and got["ms_kept_after_fresh"] > 0 and got["ms_fresh"] > 0
+
+
 def test_nothing_generated_has_no_rates(strata: Strata) -> None:
     got = json.loads(strata("run", QWEN35, "--tokens", "1", "--ctx", "1", "--json").out)
     assert got.keys() >= KEYS
@@ -71,6 +88,8 @@ def test_the_text_is_the_same_whatever_the_switches(run_json: Any) -> None:
         "--chunk 3 --short-read 0 --rate 5000",
         "--device cpu:1,cpu:2",
         "--profile laptop --temp 0 --no-overlap",
+        "--pipeline-windows 2 --theta 0",
+        "--stages 4 --pipeline-windows 4 --overlap --draft replay:0.8",
     ):
         assert run_json(*flags.split())["token_ids"] == plain, flags
 
@@ -113,26 +132,63 @@ def test_a_flag_beats_the_environment_and_that_a_profile(
 def test_a_variable_without_counterpart_gives_one_line(
     strata: Strata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "STRATA_PIPELINE_FORCE_MISS", "STRATA_SPLIT_TIMING"):
+    names = ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "STRATA_PIPELINE_FORCE_MISS", "STRATA_VERIFY_PROFILE")
+    for name in names:
         monkeypatch.setenv(name, "1")
     result = strata("run", QWEN35, "--tokens", TOKENS, "-n", "2", "--adapt-every", "64")
     assert result.code == 0
-    for name in ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "FORCE_MISS", "SPLIT_TIMING", "--adapt-every"):
+    for name in (*names, "--adapt-every"):
         assert len([line for line in result.err.splitlines() if name in line]) == 1, result.err
+
+
+def test_test_switches_and_reports_of_the_environment(
+    strata: Strata, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("DEBUG", "FORCE_MISS", "LOG"):
+        monkeypatch.setenv(f"STRATA_PIPELINE_{name}", "1")
+    monkeypatch.setenv("STRATA_PIPELINE_THETA", "0")
+    monkeypatch.setenv("STRATA_DECODE_TIMING", "1")
+    monkeypatch.setenv("STRATA_SPLIT_TIMING", "1")
+    log = tmp_path / "log"
+    flags = (
+        "-n",
+        "60",
+        "--ignore-eos",
+        "--pipeline-windows",
+        "2",
+        "--draft",
+        "replay:1",
+        "--json",
+        "--log",
+        log,
+    )
+    result = strata("run", QWEN35, "--tokens", TOKENS, *flags)
+    got = json.loads(result.out)
+    assert got["switches"]["force_miss"] == 1 and got["switches"]["theta"] == 0
+    assert got["guesses"]["kept"] == 0 and got["guesses"]["forced"] == got["guesses"]["rolled_back"] > 0
+    lines = log.read_text().splitlines()
+    assert sum(line.startswith("strata pipeline: verdict") for line in lines) == got["windows"]
+    assert sum("rolled back" in line and "(forced)" in line for line in lines) == got["guesses"]["forced"]
+    assert sum(line.startswith("strata timing: ms per window") for line in lines) == 1
+    assert sum(line.startswith("strata timing: stage") for line in lines) == 2
+    monkeypatch.setenv("STRATA_PIPELINE_FORCE_MISS", "x")
+    assert strata("run", QWEN35, "--tokens", TOKENS).code == 2
+
+
+def test_more_windows_in_flight_than_stages_are_clamped_with_a_line(strata: Strata) -> None:
+    result = strata("run", QWEN35, "--tokens", TOKENS, "-n", "8", "--json", "--pipeline-windows", "7")
+    assert json.loads(result.out)["switches"]["pipeline_windows"] == 2
+    lines = [line for line in result.err.splitlines() if "WINDOWS=7" in line]
+    assert len(lines) == 1 and "running with 2" in lines[0], result.err
 
 
 def test_a_switch_that_cannot_apply_is_said_once_and_the_run_goes_on(strata: Strata) -> None:
     flags = ("run", LLAMA, "--tokens", TOKENS, "-n", "8", "--json", "--draft", "mtp")
-    result = strata(*flags, "--pipeline-windows", "2")
+    result = strata(*flags, "--pipeline-windows", "2", "--stages", "1")
     got = json.loads(result.out)
     assert (got["switches"]["pipeline_windows"], got["switches"]["draft"]) == (0, "lookup")
-    for word in ("pipeline", "mtp"):
-        lines = [
-            line
-            for line in result.err.splitlines()
-            if word in line and not line.startswith("strata pipeline:")
-        ]
-        assert len(lines) == 1, result.err
+    for words in ("STRATA_PIPELINE_WINDOWS=2 needs two stages", "--draft mtp needs a draft layer"):
+        assert sum(words in line for line in result.err.splitlines()) == 1, result.err
 
 
 def test_log_lines_go_to_a_file(strata: Strata, tmp_path: Path) -> None:

@@ -17,6 +17,10 @@ from strata_tui.record.trace import SLICES, TraceMeta, trace_meta, write_trace
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 STAGES = (("cpu 0", 0, 3), ("cpu 1", 4, 7), ("cpu 2", 8, 11))
+FATES = (
+    "select display_value, count() from args join slice using (arg_set_id) "
+    "where slice.name = 'window' and key = 'args.fate' group by display_value"
+)
 META = TraceMeta("m.gguf", "0" * 64, "qwen35", STAGES, {"overlap": True})
 
 
@@ -83,12 +87,7 @@ def test_guesses_kept_and_rolled_back(ui: Perfetto, tmp_path: Path) -> None:
         one(ui, "select count() from slice where name = 'run'")
         == np.count_nonzero(kind == Kind.run) - runs_lost
     )
-    fates = dict(
-        ui.query(
-            "select display_value, count() from args join slice using (arg_set_id) "
-            "where slice.name = 'window' and key = 'args.fate' group by display_value"
-        )
-    )
+    fates = dict(ui.query(FATES))
     assert fates["rolled_back"] == len(lost)
     assert fates["kept_after_fresh"] + fates["kept_after_kept"] == np.count_nonzero(kind == Kind.guess_kept)
     assert one(ui, "select count() from slice where name like 'miss: %'") == np.count_nonzero(
@@ -158,3 +157,30 @@ def test_a_real_run(ui: Perfetto, tmp_path: Path, overlap: bool) -> None:
     assert n_chunks > 1
     assert one(ui, "select count() from flow") == 2 * (stats["windows"] + n_chunks)
     assert one(ui, f"select count() from slice where name = 'overlap = {int(not overlap)}'") == 1
+
+
+def test_a_real_run_of_guesses(ui: Perfetto, tmp_path: Path) -> None:
+    """Three windows in flight on three stages; the embedded model, drafts dialled to come true often."""
+    switches = {"pipeline_windows": 3, "draft": "replay:0.9", "overlap": True}
+    with Engine.open(stages=3, threads=1, theta=0.0, **switches) as engine:
+        session = engine.session()
+        prompt = engine.tokens_of("It was a cold night.")
+        replay = session.record_plain(prompt, max_tokens=120)
+        engine.events()
+        session.start(prompt, max_tokens=120, replay=replay)
+        while session.running:
+            session.wait(1.0)
+        events, stats = engine.events(), session.stats()
+        write_trace(tmp_path / "guesses.json.gz", events, trace_meta(engine))
+    guesses = stats["guesses"]
+    assert guesses["kept"] and guesses["rolled_back"]
+    ui.load(tmp_path / "guesses.json.gz")
+    assert ui.errors() == []
+    fates = dict(ui.query(FATES))
+    assert fates.get("rolled_back", 0) == guesses["rolled_back"]
+    kept = fates.get("kept_after_fresh", 0) + fates.get("kept_after_kept", 0)
+    assert kept == guesses["kept"] and fates["fresh"] == stats["windows_by_class"][0]
+    assert one(ui, "select count() from slice where name = 'guess kept'") == guesses["kept"]
+    assert one(ui, "select count() from slice where name = 'undo'") > 0
+    ran = one(ui, "select count() from slice where name in ('run', 'run, rolled back')")
+    assert ran == np.count_nonzero(events["kind"] == Kind.run)

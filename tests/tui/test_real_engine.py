@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,21 @@ pytest.importorskip("strata_tui._core")
 
 from tests.tui.console import until_open
 
+from strata_tui.analysis.fate import KEPT, Fate
+from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.errors import BadInput
 from strata_tui.options import Placement, RunOptions, Sampling
 from strata_tui.tui.app import Console
+from strata_tui.tui.glyphs import COLOUR
 from strata_tui.tui.opening import open_model
+
+LOST_COLUMN = [name for name, _ in SHARE_COLUMNS].index("lost")
 
 
 def of_model(**changes: object) -> Console:
     options = RunOptions(
         sampling=Sampling(temperature=0.7, top_p=0.95, seed=7),
-        placement=Placement(stages=2, threads=1),
+        placement=Placement(stages=2, threads=1, pipeline_max=2),
         max_tokens=64,
         **changes,  # type: ignore[arg-type]
     )
@@ -71,6 +77,67 @@ async def test_counters_are_those_of_the_engine() -> None:
                 stats["accepted"],
             )
             assert app.view.tokens.n_request == stats["generated"]
+    app.close()
+
+
+def strip_of(app: Console) -> str:
+    return app.strip.render_line(0).text
+
+
+async def test_w_and_o_while_it_decodes_and_guesses_are_kept_and_lost_on_the_screen() -> None:
+    """Every flip is a mark and takes effect; what the screen counts is what the engine counts."""
+    app = of_model(switches={"theta": 0.0})
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until_open(app, pilot)
+        await until(lambda: app.view.windows.decoded > 10)
+        await pilot.press("w")
+        kept = [COLOUR.fates[fate] for fate in KEPT]
+        seen = {"kept": False, "lost": False}
+
+        def both() -> bool:
+            strip = strip_of(app)
+            seen["kept"] |= any(sign in strip for sign in kept)
+            seen["lost"] |= COLOUR.fates[Fate.ROLLED_BACK] in strip
+            return all(seen.values())
+
+        await until(both)
+        await pilot.press("o")
+        await until(lambda: app.opened.engine.switches.in_force()["overlap"])
+        guesses = app.view.windows.guesses
+        await until(lambda: app.view.windows.guesses.kept > guesses.kept + 3)
+        await pilot.press("space", "down", "down", "down")
+        await pilot.pause(0.3)
+        drawn = {run.state for run in app._picture.lanes[0].runs}
+        assert LaneState.LOST in drawn and app._picture.lanes[0].shares[LOST_COLUMN] > 0
+        marks = [mark.text for mark in app.view.marks if mark.kind == "toggle"]
+        assert marks[-2:] == ["pipeline-windows=2", "overlap=1"]
+        assert "STRATA_PIPELINE_WINDOWS=2" in app.switch_bar.render_line(0).text
+        await pilot.press("f", "w")
+        await until(lambda: app.opened.engine.switches.in_force()["pipeline_windows"] == 0)
+        await pilot.press("x")
+        await until(lambda: not app.texts.running)
+        app.refresh_view()
+        log = app.view.windows
+        assert log.guesses.built == log.guesses.gated + log.guesses.late + log.guesses.launched
+        assert log.guesses.launched == log.guesses.kept + log.guesses.rolled_back + log.guesses.ended
+        assert log.guesses.kept == log.decoded_by_class[1:].sum() and 0 < log.wasted_ns < log.run_ns
+        assert app.view.dropped == 0
+    app.close()
+
+
+async def test_one_text_of_guesses_is_counted_as_the_engine_counts_it() -> None:
+    app = of_model(switches={"theta": 0.0, "pipeline_windows": 2, "overlap": True})
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until_open(app, pilot)
+        app.texts.stopped = True  # no text after the first
+        await until(lambda: not app.texts.running)
+        app.refresh_view()
+        stats, log = app.texts._session.stats(), app.view.windows
+        assert stats["guesses"]["kept"] and stats["guesses"]["rolled_back"]
+        assert asdict(log.guesses) == stats["guesses"]
+        assert log.decoded_by_class.tolist() == stats["windows_by_class"]
+        ms = [ns / 1e6 for ns in stats["window_ns_by_class"]]
+        assert (log.busy_ns_by_class / 1e6).tolist() == pytest.approx(ms, rel=0.1, abs=1)
     app.close()
 
 

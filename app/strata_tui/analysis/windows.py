@@ -85,7 +85,9 @@ class WindowLog:
             self.rows["drafts"][at[ok], k[ok]] = drafts["a"][ok]
             self.rows["probabilities"][at[ok], k[ok]] = drafts["b"][ok] / 1e6
         self._take_runs(events[kind == Kind.run])
-        self._take_guesses(events)
+        told = ((kind >= Kind.guess_built) & (kind <= Kind.guess_ended)) | (kind == Kind.miss)
+        if told.any():
+            self._take_guesses(events[told])
         self._close(events[(kind == Kind.verdict) & (events["b"] > 0)], events)
 
     def fates(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
