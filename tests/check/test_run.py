@@ -16,7 +16,14 @@ from strata_tui.check.texts import PROMPTS, samplings
 from strata_tui.errors import StrataError
 
 TEXTS = list(itertools.product(PROMPTS, samplings(), ("limit", "token")))
-ABOUT = {"model": "fake.gguf", "model_sha256": "0", "arch": "fake", "numerics": "fma16", "emulated": False}
+ABOUT = {
+    "model": "fake.gguf",
+    "model_sha256": "0",
+    "arch": "fake",
+    "numerics": "fma16",
+    "emulated": False,
+    "device": "cpu",
+}
 ARMS = all_arms(factors(6, True, {}))
 PLANNED = plan.choose(ARMS, plan.QUICK, 0)
 

@@ -15,7 +15,7 @@ SERIAL = ("--pipeline-windows", "0")
 
 
 def check(strata: Strata, *args: object, code: int = 0) -> dict[str, Any]:
-    result = strata("check", *args, "--json")
+    result = strata("check", *args, "--threads", "1", "--json")
     assert result.code == code, result.err
     return dict(json.loads(result.out))
 
@@ -39,6 +39,16 @@ def test_a_small_matrix_is_identical_and_covered(strata: Strata) -> None:
     assert (
         got["coverage"]["combinations"]["pairs"]["covered"] == got["coverage"]["combinations"]["pairs"]["of"]
     )
+
+
+def test_the_quick_matrix_is_identical_and_covered(strata: Strata) -> None:
+    got = check(strata, FRIENDLY, "--device", "delayed:1")
+    assert (got["identical"], got["covered"]) == (True, True)
+    assert "delayed by seed 1 (test)" in got["device"]
+    assert (got["mode"], len(got["arms"])) == ("quick", 64)
+    assert {arm["stages"] for arm in got["arms"]} == {1, 2, 3, 4}
+    for fate in ("launched", "kept", "rolled_back"):
+        assert sum(arm[fate] for arm in got["arms"]) == sum(arm["guesses"][fate] for arm in got["arms"]) > 0
 
 
 def test_what_is_said_as_it_goes_and_at_the_end(strata: Strata) -> None:

@@ -21,7 +21,7 @@ class Summary:
     """A check, whole or as far as it came.
 
     Attributes:
-        about: model, model_sha256, arch, numerics, emulated.
+        about: the model, the numerics and where plain decoding ran.
         arms: every arm that there is.
         planned: those to be run; fewer results than these: it was interrupted.
         differences: of the serial arm from itself, then of arms.
@@ -76,11 +76,10 @@ def arm_line(number: int, count: int, result: Result) -> str:
 
 def verdict_lines(summary: Summary) -> list[str]:
     results, about = summary.results, summary.about
-    tests = " on devices for tests" if about["emulated"] else ""
     lines = [
-        f"{about['model']}, numerics {about['numerics']}{tests}: {len(results)} of {len(summary.arms)} arms, "
-        f"{summary.mode.n_tokens} tokens each, against plain decoding, seed {summary.seed}, "
-        f"{summary.seconds:.0f} s"
+        f"{about['model']}, numerics {about['numerics']}: {len(results)} of {len(summary.arms)} arms, "
+        f"{summary.mode.n_tokens} tokens each, against plain decoding on {about['device']}, "
+        f"seed {summary.seed}, {summary.seconds:.0f} s"
     ]
     if about["numerics"] == "portable":
         lines.append(
@@ -93,7 +92,8 @@ def verdict_lines(summary: Summary) -> list[str]:
     )
     lines.append("met: " + ", ".join(f"{count:,} {name}" for name, count in counts(results).items()))
     late, ended = (sum(r.fate(fate) for r in results) for fate in ("late", "ended"))
-    lines.append(f"also: {late:,} guesses late, {ended:,} in flight when the text ended")
+    windows = sum(r.stats["windows"] for r in results)
+    lines.append(f"also: {windows:,} windows, {late:,} guesses late, {ended:,} in flight when the text ended")
     lines += [f"DIFFERS: {line}" for line in summary.differences]
     lines += [f"NOT COVERED: {line}" for line in summary.uncovered]
     differing = sum(not r.identical for r in results)

@@ -112,7 +112,7 @@ def _check(run: RunOptions, mode_name: str, fixed: dict[str, Any], seed: int | N
     first = fixed.get("stages", 1)
     with open_engine(first) as engine:
         matrix = dict(factors(engine.n_layers, engine.has_draft_layer, fixed))
-        described = about(engine)
+        described = {**about(engine), "device": engine.stages[0].device}
     matrix["sampling"] = tuple(named)
     arms = all_arms(matrix)
     planned = plan.choose(arms, mode, seed or 0)
