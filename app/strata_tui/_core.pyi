@@ -51,7 +51,8 @@ class EngineOptions:
     context: int
     kv_type: str  # "f32" | "f16"
     chunk: int  # prefill rows
-    pipeline_max: int  # windows in flight allocated
+    pipeline_max: int  # windows in flight to allocate for; clamped to the stages
+    watchdog_s: float  # a request ends with an error when nothing has moved for so long
     isa: str  # "" = best
     events: bool  # record events (tracing)
     event_capacity: int  # events kept a ring between two drains
@@ -67,6 +68,10 @@ class StageInfo:
     kv_bytes: int
     state_bytes: int
     buffer_bytes: int
+    slots: int  # windows that a verifier holds at a time
+    states: int  # recurrent states
+    snapshot_bytes: int  # of the states beyond one
+    slot_bytes: int
     pinned: bool  # False: the system refused to pin it to its cores
     isa: str
     numerics: str
@@ -82,6 +87,10 @@ class Switches:
     theta: float
     short_read: int
     rate: float  # tokens per second; 0 = no cap
+    force_miss: int  # every n-th guess is made wrong; 0 = none
+    spec_depth: int  # front stages that guesses may run on; 32 = all
+    chain_ahead: bool  # the draft chain runs ahead of the verdict; else it is forced after a kept guess
+    keep_drafting: bool  # also with a draft layer that accepts nothing
     paused: bool
     def step(self) -> None: ...  # while paused: let one window through
     def notices(self) -> list[str]: ...  # drained; a line for each switch asked for that can't apply
@@ -112,6 +121,7 @@ class Engine:
     n_layers: int
     n_vocab: int
     n_embd: int
+    pipeline_max: int  # windows in flight allocated: 0, or 2 to the number of stages
     context: int
     has_draft_layer: bool
     recurrent: bool
@@ -128,6 +138,8 @@ class Engine:
         """{"logits": [n, vocab], "hidden": [n, embd]}; with a draft layer "nextn_logits": [n-1, vocab]."""
     def inject_error(self, stage: int, window: int) -> None:
         """For tests: that stage's program of that window (0: of the next) fails."""
+    def inject_stall(self, stage: int) -> None:
+        """For tests: that stage's next window's program stands still until it is dropped."""
     def close(self) -> None: ...  # idempotent; cancels, joins every thread
 
 class Session:
@@ -155,8 +167,12 @@ class Session:
         prompt_windows, drafted, accepted, accepted_per_position [list: windows whose first k drafts were
         accepted, k = 1..], drafted_per_position [list: windows that had a k-th draft], prefill_rows,
         prefill_ns, first_token_ns (since start), begin_ns, end_ns, decode_ns (first token to last), window_ns
-        (sum over decode windows), throttled_ns, drafting_stopped (bool: a head that accepted nothing)."""
-    def fingerprint(self) -> dict[str, Any]: ...  # state up to the length, per layer (check)
+        (sum over decode windows), throttled_ns, drafting_stopped (bool: a head that accepted nothing);
+        windows_by_class, tokens_by_class, window_ns_by_class [fresh, kept after fresh, kept after kept],
+        undone, guesses {built, gated, late, launched, kept, rolled_back, ended, bonus_wrong, draft_wrong,
+        forced, second_choice_right}, kept_at_depth [list: guesses kept, by the windows ahead at launch]."""
+    def fingerprint(self) -> dict[str, Any]:
+        """State up to the length: length, layers [a hash each]; with a draft layer draft_length and draft."""
 
 def event_dtype() -> np.dtype[np.void]:
     """start_ns u8, dur_ns u8, window u4, kind u1, stage u1, rows u2, a i4, b i4: 32 bytes (trace/event.h)."""
