@@ -1,7 +1,9 @@
 #include "base/cpu.h"
 
-#include <fstream>
-#include <sstream>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string_view>
 #include <thread>
 
 #ifdef __linux__
@@ -28,38 +30,51 @@ std::vector<int> usable_cores() {
     return cores;
 }
 
+/// The lines of one of the system's small text files; none where there is no such file.
+static std::vector<std::string> lines_of(const std::string& path) {
+    // C's files: the module is loaded beside others that may bring a C++ library of their own, whose streams
+    // and locales do not always go together with ours.
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "r"),
+                                                     [](FILE* f) { return f ? std::fclose(f) : 0; });
+    std::vector<std::string> lines(1);
+    for (int c; file && (c = std::fgetc(file.get())) != EOF;) {
+        if (c == '\n')
+            lines.emplace_back();
+        else
+            lines.back() += static_cast<char>(c);
+    }
+    return lines;
+}
+
 /// "0-3,8" as the kernel writes lists of cores.
-static std::vector<int> parse_core_list(const std::string& text) {
+static std::vector<int> parse_core_list(std::string_view text) {
     std::vector<int> cores;
-    std::istringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-        int first = 0, last = 0;
-        char dash = 0;
-        std::istringstream range(part);
-        if (!(range >> first)) continue;
-        if (!(range >> dash >> last)) last = first;
+    const char *at = text.data(), *end = at + text.size();
+    while (at < end) {
+        int first = 0;
+        const auto [after, status] = std::from_chars(at, end, first);
+        if (status != std::errc()) break;
+        int last = first;
+        at = after;
+        if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;
         for (int core = first; core <= last; ++core) cores.push_back(core);
+        if (at < end && *at != ',') break;
+        ++at;
     }
     return cores;
 }
 
 std::map<int, std::vector<int>> numa_nodes() {
+    const std::string nodes_at = "/sys/devices/system/node/";
     std::map<int, std::vector<int>> nodes;
-    std::ifstream online("/sys/devices/system/node/online");
-    std::string list;
-    if (!std::getline(online, list)) return nodes;
-    for (int node : parse_core_list(list)) {
-        std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist");
-        std::string cores;
-        if (std::getline(file, cores)) nodes[node] = parse_core_list(cores);
-    }
+    for (int node : parse_core_list(lines_of(nodes_at + "online")[0]))
+        nodes[node] = parse_core_list(lines_of(nodes_at + "node" + std::to_string(node) + "/cpulist")[0]);
     return nodes;
 }
 
 std::string cpu_model() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.rfind("model name", 0) == 0) {
+    for (const std::string& line : lines_of("/proc/cpuinfo"))
+        if (line.starts_with("model name")) {
             const size_t colon = line.find(": ");
             return colon == std::string::npos ? "" : line.substr(colon + 2);
         }
