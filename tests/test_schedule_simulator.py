@@ -10,8 +10,9 @@ import pytest
 
 from reference.events import make
 from reference.lower_bound import Verified, actual, lower_bound, measured
-from reference.recorded import FATES, measured_rig, recorded
+from reference.recorded import FATES, Committed, Recording, measured_rig, recorded
 from reference.schedule import Rig, Switches, Verdict, Window, draws
+from reference.schedule_rules import broken_commits, broken_rules
 from reference.schedule_simulator import simulate
 from strata_tui.events import Events, Kind, WindowFate
 
@@ -95,13 +96,13 @@ def test_a_slow_draft_chain_is_the_bottleneck_of_four_windows() -> None:
 
     The specification has it awaited, which gives 12 % and 42 %.
     """
-    for await_step, excess in ((False, (0.16, 0.40)), (True, (0.125, 0.42))):
+    for running_step, excess in (("dropped", (0.16, 0.40)), ("awaited", (0.125, 0.42))):
         for rig, expected in zip((SOURCE_B, BALANCED), excess, strict=True):
             slow = replace(rig, draft=1.0)
-            windows = simulate(slow, Switches(4, await_step=await_step), [RIGHT] * 500)
+            windows = simulate(slow, Switches(4, running_step=running_step), [RIGHT] * 500)
             ratio = actual(windows) / lower_bound(measured(windows), 3)
             assert ratio - 1 == pytest.approx(expected, abs=0.015)
-            ahead = simulate(slow, Switches(4, chain_ahead=True, await_step=await_step), [RIGHT] * 500)
+            ahead = simulate(slow, Switches(4, chain_ahead=True, running_step=running_step), [RIGHT] * 500)
             assert actual(ahead) / lower_bound(measured(ahead), 3) < 1.01
 
 
@@ -152,6 +153,28 @@ def test_commits_and_undos_take_their_place_in_the_queues() -> None:
     assert serial[1].start_ms == [33, 43]  # the commit of both stages is queued at 31
     kept = simulate(rig, Switches(2), [RIGHT, WRONG])
     assert kept[1].start_ms == [12, 33]
+
+
+def test_a_commit_that_was_right_need_not_be_undone() -> None:
+    """The drafts were right and the bonus wrong: W0's own commit stands, W1's behind it does not."""
+    rig = Rig(run=(10, 10, 10), undo=5)
+    bonus_wrong = [Verdict(3, False), WRONG]
+    for windows, again, start in ((2, True, 35), (2, False, 30), (3, True, 35), (3, False, 35)):
+        text = simulate(rig, Switches(windows, undo_again=again), bonus_wrong)
+        assert [w.start_ms[0] for w in text if w.verified] == [0, start], (windows, again)
+
+
+def test_a_verdict_waits_for_the_running_step_or_the_next_chain_does() -> None:
+    """Two stages of 10 ms, a draft output of 4, windows of 2 rows: W0 starts at 4, W1 is built at 12.
+
+    The kept verdict at 24 begins a forced chain: 28, 32, 36; the next verdict is due at 34, amid a step.
+    """
+    rig = Rig(run=(10, 10), draft=4)
+    verdicts = [Verdict(1, True), Verdict(0, False), Verdict(0, False)]
+    for running_step, verdict, start in (("awaited", 36, 40), ("queued", 34, 40), ("dropped", 34, 38)):
+        text = simulate(rig, Switches(2, rows=2, running_step=running_step), verdicts)
+        verified = [w for w in text if w.verified]
+        assert (verified[1].verdict_ms, verified[2].start_ms[0]) == (verdict, start), running_step
 
 
 def test_a_guess_goes_no_deeper_than_it_may() -> None:
@@ -220,6 +243,9 @@ def test_any_rig_keeps_the_rules_of_the_schedule(case: int) -> None:
         allocated=int(RANDOM.integers(0, 9)),
         overlap=bool(RANDOM.integers(2)),
         chain_ahead=bool(RANDOM.integers(2)),
+        running_step=str(RANDOM.choice(["awaited", "queued", "dropped"])),
+        late_catch_up=bool(RANDOM.integers(2)),
+        undo_again=bool(RANDOM.integers(2)),
         spec_depth=int(RANDOM.choice([1, 2, 32])),
         force_miss=int(RANDOM.choice([0, 3])),
     )
@@ -227,19 +253,53 @@ def test_any_rig_keeps_the_rules_of_the_schedule(case: int) -> None:
     fates = Counter(w.fate for w in windows)
     verified = [w for w in windows if w.verified]
     assert len(verified) == 60 and fates["guess"] == 0
-    launched = [w for w in windows if w.start_ms]
-    for stage in range(n):
-        on_stage = sorted((w.start_ms[stage], w.end_ms[stage]) for w in launched if len(w.start_ms) > stage)
-        assert all(end <= start + 1e-9 for (_, end), (start, _) in itertools.pairwise(on_stage))
     for before, window in itertools.pairwise(verified):
-        assert window.start_ms[-1] >= before.verdict_ms  # the last stage never runs an unverified window
-        assert window.kept or window.start_ms[0] >= before.verdict_ms + (window.rows - 1) * rig.draft - 1e-9
-    assert all(len(w.start_ms) == n for w in verified)
-    assert all(len(w.start_ms) < n for w in windows if not w.verified)
+        chain_ms = (window.rows - 1) * rig.draft
+        assert window.kept or window.start_ms[0] >= before.verdict_ms + chain_ms - 1e-9
     guesses = min(max(switches.windows, 1), n) - 1
-    assert max((w.depth for w in windows), default=0) <= guesses
+    assert broken_rules(windows, guesses) == []
     assert actual(windows) >= lower_bound(measured(windows), guesses) * (1 - 1e-9)
     assert lower_bound(measured(windows), guesses) >= lower_bound(measured(windows)) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("window", "broken", "said"),
+    [
+        (0, {"end_ms": [12.0, 20.0, 30.0]}, "stage 0 ran windows 0 and 1 at once"),
+        (0, {"start_ms": [0.0, 9.0, 20.0]}, "window 0 began on stage 1 before its input"),
+        (
+            1,
+            {"start_ms": [10.0, 20.0, 28.0]},
+            "window 1, kept after fresh, ran on stage -1 before the verdict of 0",
+        ),
+        (1, {"depth": 3}, "guess 1 was launched 3 windows behind"),
+        (0, {"accepted": 2}, "window 1 was kept behind 2 of 3 drafts"),
+        (2, {"start_ms": [20.0, 30.0, 40.0], "end_ms": [30.0, 40.0, 50.0]}, "ran on 3 of 3 stages"),
+        (4, {"start_ms": [39.0, 50.0, 60.0]}, "window 4, fresh, ran on stage 0 before the verdict of 1"),
+    ],
+)
+def test_a_broken_rule_is_said(window: int, broken: dict[str, object], said: str) -> None:
+    text = simulate(Rig(run=(10, 10, 10)), Switches(3), [RIGHT, WRONG, WRONG])
+    assert broken_rules(text, 2) == []
+    for name, value in broken.items():
+        setattr(text[window], name, value)
+    assert any(said in line for line in broken_rules(text, 2)), broken_rules(text, 2)
+
+
+def test_a_stage_that_holds_other_rows_than_the_verdicts_say_is_named() -> None:
+    text = simulate(Rig(run=(10, 10)), Switches(2), [WRONG, WRONG])
+    commits = [
+        Committed(Kind.commit, 0, 0, 4, True, 0.0),
+        Committed(Kind.undo, 0, 0, 2, False, 0.0),
+        Committed(Kind.commit, 0, 1, 2, False, 0.0),
+        Committed(Kind.commit, 2, 0, 2, False, 0.0),
+        Committed(Kind.commit, 2, 1, 2, False, 0.0),
+    ]
+    assert broken_commits(Recording(text, commits=commits)) == []
+    missing = Recording(text, commits=[*commits[:1], *commits[2:]])
+    assert broken_commits(missing) == ["window 0 left stage 0 with 4 rows, its verdict says 2"]
+    assert "committed twice" in broken_commits(Recording(text, commits=[*commits, commits[-1]]))[0]
+    assert "not committed there" in broken_commits(Recording(text, commits=commits[1:]))[0]
 
 
 def test_the_lower_bound_is_the_longest_path() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from reference.schedule import Rig, Verdict, Window
 from strata_tui.events import DRAFT_LANE, Events, Kind, WindowFate
@@ -26,6 +26,15 @@ WINDOW_FATES = {
 GUESS = 4  # of a window event, before its verdict
 
 
+class Committed(NamedTuple):
+    kind: Kind  # commit or undo
+    window: int
+    stage: int
+    rows: int
+    speculative: bool
+    ms: float
+
+
 @dataclass
 class Recording:
     """One text; ms from the first window's start on stage 0."""
@@ -34,7 +43,7 @@ class Recording:
     draft_steps: list[tuple[float, float, int]] = field(
         default_factory=list
     )  # start, end, step (0 = catch-up)
-    commits: list[tuple[str, float]] = field(default_factory=list)  # commit or undo, ms
+    commits: list[Committed] = field(default_factory=list)  # undos too, in the order of their starts
 
     @property
     def verified(self) -> list[Window]:
@@ -66,7 +75,8 @@ def recorded(events: Events) -> Recording:
         elif kind == Kind.draft_step and windows:
             recording.draft_steps.append((start, end, a))
         elif kind in (Kind.commit, Kind.undo) and windows and stage != DRAFT_LANE:
-            recording.commits.append((kind.name, end - start))
+            commit = Committed(kind, int(event["window"]), stage, int(event["rows"]), bool(b), end - start)
+            recording.commits.append(commit)
         window = windows.get(event["window"])
         if window is None:
             continue
@@ -101,8 +111,9 @@ def _from_first_start(recording: Recording) -> None:
 def measured_rig(recording: Recording, cut: float | None) -> Rig:
     """What the parts of this text took, each the median over the places where nothing but it can count.
 
-    Hand-offs and launches: of fresh windows. A draft output: from the end of the step before, where one follows
-    the other at once; the catch-up: from the verdict before a fresh window.
+    Hand-offs: of fresh windows. Launches: the shortest, since some wait for an undo. A draft output: from the
+    end of the step before, where one follows the other at once; the catch-up: from the verdict before a fresh
+    window.
     """
     verified = recording.verified
     fresh = [window for window in verified if not window.kept]
@@ -120,9 +131,9 @@ def measured_rig(recording: Recording, cut: float | None) -> Rig:
         verdict=_median([w.verdict_ms - w.end_ms[-1] for w in verified]),
         draft=_median([b[1] - a[1] for a, b in pairwise(steps) if b[2] > 0 and b[0] - a[1] < 1]),
         catch_up=_median(catch_ups),
-        commit=_median([ms for kind, ms in recording.commits if kind == "commit"]),
-        undo=_median([ms for kind, ms in recording.commits if kind == "undo"]),
-        launch=_median([w.start_ms[0] - w.built_ms for w in fresh]),
+        commit=_median([commit.ms for commit in recording.commits if commit.kind == Kind.commit]),
+        undo=_median([commit.ms for commit in recording.commits if commit.kind == Kind.undo]),
+        launch=min(w.start_ms[0] - w.built_ms for w in fresh),
         cut=cut,
     )
 

@@ -32,7 +32,9 @@ class Switches:
     allocated: int | None = None  # slots of the ring; None: `windows`
     overlap: bool = False
     chain_ahead: bool = False
-    await_step: bool = True  # a chain is cut behind the step that runs; False: at once
+    running_step: str = "awaited"  # of the chain, by the verdict; "queued": by the next chain; "dropped"
+    late_catch_up: bool = False  # a tail that is continued is caught up at the next miss, not before
+    undo_again: bool = True  # undo also where W0 was committed with the very rows of the verdict
     theta: float = 0.0
     spec_depth: int = 32
     force_miss: int = 0

@@ -7,7 +7,7 @@ in-order queues; the draft chain has a queue of its own. Verdicts are given: not
 
 Where the specification leaves room, this is how it was read:
 - a verdict falls `Rig.verdict` after the last stage's end, and launches and drafts go on meanwhile; a draft
-  step that runs then is awaited (`Switches.await_step`);
+  step that runs then is awaited (`Switches.running_step`);
 - the catch-up after a verdict gives the chain's first output, but none where an old tail is continued;
 - a rolled-back program runs on unless `Rig.cut` says how soon it stops;
 - a guess is gated when it could be launched, together with those built behind it by then; they give their
@@ -51,6 +51,7 @@ class _Simulation:
         self.verdict_at: float | None = None  # of W0, once its last stage has ended
         self.outputs = self.spoken_for = self.wanted = 0  # of the chain: landed, used by windows, ordered
         self.step_end: float | None = None
+        self.catch_up_owed = 0.0
         self.chain_is_cut = False
 
     def text(self) -> list[Window]:
@@ -83,6 +84,7 @@ class _Simulation:
     def new_chain(self, kept: bool) -> None:
         """Orders what the windows in flight will need; after a kept guess it is forced, or continued."""
         ahead = self.switches.chain_ahead and self.in_flight > 1
+        running = self.step_end if self.switches.running_step == "queued" else None
         if not kept:
             self.outputs = self.spoken_for = 0
         elif not ahead:
@@ -90,11 +92,18 @@ class _Simulation:
         more = self.in_flight - len(self.queue) + ahead
         self.wanted = self.spoken_for + self.next_rows() + (more - 1) * self.switches.rows - (not self.queue)
         catch_up = self.rig.draft if self.rig.catch_up is None else self.rig.catch_up
-        self.start_step(catch_up + self.rig.draft if kept and ahead else catch_up)
+        if not (kept and ahead):
+            self.start_step(catch_up, after=running)
+            return
+        self.catch_up_owed = 0.0 if self.switches.late_catch_up else catch_up
+        if running is None:
+            self.start_step(self.rig.draft)
 
-    def start_step(self, ms: float) -> None:
-        self.step_end = self.now + ms if self.outputs < self.wanted else None
-        if self.step_end is not None:
+    def start_step(self, ms: float, after: float | None = None) -> None:
+        self.step_end = None
+        if self.outputs < self.wanted:
+            self.step_end = max(self.now, after or 0.0) + self.catch_up_owed + ms
+            self.catch_up_owed = 0.0
             self.wake(self.step_end)
 
     def take_draft_output(self) -> bool:
@@ -248,7 +257,7 @@ class _Simulation:
             self.wake(self.verdict_at)
         if self.verdict_at > self.now:
             return False
-        if self.step_end is not None and self.switches.await_step:
+        if self.step_end is not None and self.switches.running_step == "awaited":
             self.chain_is_cut = True
             return False
         w0, truth = self.queue.pop(0), self.verdicts[self.verified]
@@ -265,12 +274,18 @@ class _Simulation:
             guess.fate = "kept after fresh" if w0.fate == "fresh" else "kept after kept"
             self.new_chain(kept=True)
         else:
+            undone = [stage for stage in w0.committed if self.is_undone(stage, w0)]
             self.drop(0, launched="rolled back", otherwise="late")
-            for stage in sorted(w0.committed):
+            for stage in undone:
                 self.program(stage, w0.slot, self.rig.undo)
             self.commit_fronts(w0)
             self.new_chain(kept=False)
         return True
+
+    def is_undone(self, stage: int, w0: Window) -> bool:
+        """Was more committed there than the verdict's rows: of W0, or of the guess behind it?"""
+        too_far = w0.accepted + 1 < w0.rows or stage in self.queue[0].committed
+        return too_far or self.switches.undo_again
 
     def commit_fronts(self, w0: Window) -> None:
         for stage in set(range(self.last)) - w0.committed:
