@@ -81,7 +81,7 @@ def test_a_sampling_of_one_s_own(strata: Strata) -> None:
 def test_one_stage_and_one_device_a_stage(strata: Strata) -> None:
     got = check(strata, FRIENDLY, "--stages", "1", "--threads", "1", "--draft", "mtp", "--draft-max", "2")
     assert {arm["stages"] for arm in got["arms"]} == {1}
-    got = check(strata, FRIENDLY, "--device", "cpu:1,cpu:2", *SERIAL, "--draft-max", "2", "--overlap")
+    got = check(strata, FRIENDLY, "--device", "cpu:1,cpu:1", *SERIAL, "--draft", "mtp", "--draft-max", "2")
     assert {arm["stages"] for arm in got["arms"]} == {2}
 
 
