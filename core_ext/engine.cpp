@@ -172,6 +172,7 @@ EvalResult Engine::eval(const std::vector<int32_t>& tokens) {
         for (int cell = 0; cell + 1 < n; ++cell)
             std::copy_n(split_.mtp->eval_cell(cell), d.n_vocab,
                         result.nextn_logits.data() + int64_t{cell} * d.n_vocab);
+        split_.mtp->set_sampling({}, nullptr);  // the line goes
         split_.mtp->forget_from(0);
     }
     return result;

@@ -219,7 +219,7 @@ static void bind_switches(py::module_& m) {
     bind_switch(c, "theta", &Switches::theta, 0, 1e6);
     bind_switch(c, "short_read", &Switches::short_read, 0, 1 << 20);
     bind_switch(c, "rate", &Switches::rate, 0, 1e6);
-    bind_switch(c, "force_miss", &Switches::force_miss, 0, 1 << 20);
+    bind_switch(c, "force_miss", &Switches::force_miss, 0, 1 << 30);
     bind_switch(c, "spec_depth", &Switches::spec_depth, 0, 32);
     bind_switch(c, "chain_ahead", &Switches::chain_ahead, 0, 1);
     bind_switch(c, "keep_drafting", &Switches::keep_drafting, 0, 1);

@@ -17,7 +17,8 @@ Conductor::Conductor(Split& split, int n_slots, int n_states, Word& done, EventL
 
 void Conductor::note_finished() {
     seen_ = done_.value();
-    // The last stage first: what has been seen to finish there has been seen to finish on the stages before.
+    // The last stage first: what finished there was let in by the stages before, whose programs have ended by
+    // then or are about to (a ready word is raised within its program).
     for (size_t s = pending_.size(); s-- > 0;) {
         Pending& pending = pending_[s];
         CpuDevice& device = split_.stages[s]->device();
@@ -87,6 +88,8 @@ void Conductor::stage_inputs(const Action& action, const Window& window) {
 
 void Conductor::submit(int stage, Program& program, const Done& done) {
     Pending& pending = pending_[stage];
+    if (pending.next - pending.first == pending.entries.size())
+        bug("[conductor] too much outstanding on a stage");
     pending.entries[pending.next % 64] = {split_.stages[stage]->device().submit(program), done};
     ++pending.next;
 }

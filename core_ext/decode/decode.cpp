@@ -27,7 +27,7 @@ void Session::begin(const Request& request) {
     wanted_ = request.max_tokens > 0 ? request.max_tokens : p_.context + 1;
     most_rows_ = 1;
     kept_ = false;
-    drafting_stopped_ = false;
+    counting_.drafting_stopped = drafting_stopped_;
     undone_before_ = conductor_.undone();
     ++request_number_;
     p_.events->moment(EventKind::request_begin, HOST_LANE, request_number_, 0, prompt_length_, shared_);
@@ -71,6 +71,7 @@ void Session::read_chunks(int length) {
             schedule.open(WindowKind::chunk, opened, rows);
             opened += rows;
         }
+        if (cancelled()) drop_unlaunched();
         conductor_.launch({HandOffMode::serial});
         if (schedule.windows().empty()) return;
         conductor_.wait();
@@ -100,10 +101,19 @@ void Session::read_prompt_windows(int length) {
             opened += window.rows;
             record_window(window);
         }
+        if (cancelled()) drop_unlaunched();
         conductor_.launch(limits());
         if (windows.empty()) return;
         conductor_.wait();
     }
+}
+
+/// After a cancel only what has been launched is read to its end.
+void Session::drop_unlaunched() {
+    const auto& windows = conductor_.schedule().windows();
+    size_t first = 0;
+    while (first < windows.size() && windows[first].launched) ++first;
+    conductor_.schedule().drop_from(first);
 }
 
 /// The state holds `rows` more of the prompt; the draft layer follows where it is in use.
@@ -277,10 +287,13 @@ void Session::count_verdict(const Window& window, int accepted, int counted, uin
     c.undone = conductor_.undone() - undone_before_;
     if (c.first_token_ns == 0) c.first_token_ns = now - c.begin_ns;
     c.last_token_ns = now;
-    if (!drafting_stopped_ && c.drafted >= STOP_DRAFTING_AFTER && c.accepted == 0 &&
-        in_force_.draft == DraftSource::mtp && !p_.switches->keep_drafting.load(std::memory_order_relaxed)) {
+    if (in_force_.draft != DraftSource::mtp) return;
+    layer_drafted_ += window.rows - 1;
+    layer_accepted_ += accepted;
+    if (!drafting_stopped_ && layer_drafted_ >= STOP_DRAFTING_AFTER && layer_accepted_ == 0 &&
+        !p_.switches->keep_drafting.load(std::memory_order_relaxed)) {
         drafting_stopped_ = c.drafting_stopped = true;
-        p_.notices->add("the draft layer's first " + std::to_string(c.drafted) +
+        p_.notices->add("the draft layer's first " + std::to_string(layer_drafted_) +
                         " drafts were all rejected: drafting stops until it is switched on again");
     }
 }

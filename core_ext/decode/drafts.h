@@ -41,6 +41,12 @@ class Drafts {
     void stop();
 
     DraftSource source() const { return source_; }
+    /// Are the predictions made as the switches say?
+    bool go_by(const SwitchValues& switches) const {
+        return source_ == switches.draft &&
+               (source_ != DraftSource::replay || quality_ == switches.replay_quality);
+    }
+    int position_of(int index) const { return base_ + index; }
     bool stopped() const { return stopped_; }
     /// So many outputs, in all.
     void want(int outputs);

@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/error.h"
 #include "decode/session.h"
 
 /// Guesses: windows launched on front stages before the one ahead has its verdict.
@@ -27,6 +28,7 @@ bool Session::build_guess() {
     for (int i = 1; i < before.rows; ++i)
         if (ends_text(before.tokens[i])) return false;
 
+    if (drafts_.position_of(taken_) != before.end_position()) bug("[guess] predictions of another position");
     const auto bonus = drafts_.at(taken_);
     if (!bonus || ends_text(bonus->token)) return false;
     const auto count = drafts_.length_from(taken_ + 1, most - 1, in_force_.draft_min_p);
@@ -59,6 +61,7 @@ bool Session::build_guess() {
 void Session::gate_guesses(size_t from) {
     auto& windows = conductor_.schedule().windows();
     for (size_t i = from; i < windows.size(); ++i) {
+        taken_ -= windows[i].rows;  // the next guess stands where the first of these stood
         ++counting_.guesses.gated;
         p_.events->moment(EventKind::guess_gated, HOST_LANE, windows[i].id, windows[i].rows,
                           millionths(windows[i].estimate));
@@ -125,7 +128,10 @@ void Session::give_up_guesses(size_t from, bool ending) {
         else
             note(EventKind::guess_rolled_back, guesses.rolled_back);
     }
-    conductor_.drop_from(from);
+    if (from < windows.size() && windows[from].launched == 0)
+        conductor_.schedule().drop_from(from);
+    else
+        conductor_.drop_from(from);
 }
 
 /// The guess behind the verified window, which has left, is the one that the next verdict is about.
@@ -141,7 +147,12 @@ void Session::keep_guess(WindowFate after) {
 /// After a kept guess: the predictions go on behind the windows in flight, or anew through them.
 void Session::order_more_drafts() {
     auto& windows = conductor_.schedule().windows();
-    if (!guessing() || drafts_.source() != in_force_.draft) return drafts_.stop();
+    if (!guessing() || !drafts_.go_by(in_force_)) {
+        drafts_.stop();
+        for (size_t i = 1; i < windows.size(); ++i)
+            if (windows[i].launched == 0) return give_up_guesses(i, false);
+        return;
+    }
     const uint32_t window = windows.front().id;
     if (in_force_.chain_ahead || in_force_.draft == DraftSource::lookup) {
         drafts_.catch_up(consumed_, window);

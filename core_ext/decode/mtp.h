@@ -41,6 +41,10 @@ class Mtp {
 
     /// Queues the cells below `length`, whose hidden rows and next tokens are known.
     void catch_up(int length, uint32_t window);
+    /// The same while a chain goes on: as far as its next step will not write.
+    void catch_up_behind_chain(int length, uint32_t window) {
+        catch_up(std::min(length, length_ - 1 + ordered_), window);
+    }
     /// A new chain: the cells below `length`, then outputs for the positions from length + 1 on, as many as
     /// are wanted. Its first tokens are `forced`, whatever the layer picks. It stops itself behind the first
     /// draft below `stop_below`.

@@ -122,7 +122,8 @@ void Schedule::close() { windows_.erase(windows_.begin()); }
 void Schedule::drop_from(size_t index) {
     // A slot that was never written is the next one's: the ring goes on behind the newest window that was
     // launched.
-    for (size_t i = windows_.size(); i > index && windows_[i - 1].launched == 0; --i)
+    for (size_t i = windows_.size();
+         i > index && windows_[i - 1].launched == 0 && windows_[i - 1].kind != WindowKind::chunk; --i)
         last_slot_ = (last_slot_ + n_slots_ - 1) % n_slots_;
     windows_.resize(std::min(index, windows_.size()));
 }

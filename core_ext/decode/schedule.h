@@ -84,7 +84,6 @@ class Schedule {
     const std::vector<Window>& windows() const { return windows_; }
     bool in_flight() const;
     int n_stages() const { return n_stages_; }
-    int n_slots() const { return n_slots_; }
     uint32_t last_id() const { return last_id_; }
     /// Forgets everything in flight, after an error. Ids go on.
     void abandon();

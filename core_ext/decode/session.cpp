@@ -14,6 +14,7 @@ Session::Session(const SessionParts& parts)
     conductor_.clear_state();
     if (p_.split->mtp) p_.split->mtp->forget_from(0);
     in_force_ = shown_in_force_ = p_.switches->values();
+    steps_used_ = p_.switches->steps.load(std::memory_order_relaxed);
     control_ = std::thread([this] { serve(); });
 }
 
@@ -49,6 +50,10 @@ void Session::start(Request request) {
         if (token < 0 || token >= n_vocab)
             throw Error("[session] token ids should be from 0 to " + std::to_string(n_vocab - 1) + ", got " +
                         std::to_string(token));
+    for (int32_t token : request.replay)
+        if (token < 0 || token >= n_vocab)
+            throw Error("[session] replayed token ids should be from 0 to " + std::to_string(n_vocab - 1) +
+                        ", got " + std::to_string(token));
     if (request.max_tokens < 0)
         throw Error("[session] max_tokens should be 0 or more, got " + std::to_string(request.max_tokens));
     // The control thread is idle: the line is the caller's until requests_ is raised.
@@ -63,7 +68,6 @@ void Session::start(Request request) {
     cancelled_.store(false, std::memory_order_relaxed);
     read_from_.store(length, std::memory_order_relaxed);
     written_.store(length, std::memory_order_relaxed);
-    progress_seen_ = progress_.value();
     finish_.store(Finish::running, std::memory_order_release);
     requests_.increment();
 }
@@ -177,6 +181,8 @@ void Session::run(const Request& request) {
     } catch (const std::exception& error) {
         finish = Finish::error;
         broken_ = true;
+        record_launched_guesses();
+        give_up_guesses(1, true);
         p_.events->moment(EventKind::error, HOST_LANE, 0, 0);
         conductor_.abandon();
         std::lock_guard lock(mutex_);

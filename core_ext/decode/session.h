@@ -133,8 +133,9 @@ class Session {
     void read_chunks(int length);
     void read_prompt_windows(int length);
     void note_read(int rows);
+    void drop_unlaunched();
     void hold();
-    enum class Held : uint8_t { no, pause, rate };
+    enum class Held : uint8_t { no, pause, rate, step };  // step: let through a pause
     Held held(uint64_t now) const;
     void latch();
     void record_toggles(const SwitchValues& before);
@@ -175,13 +176,15 @@ class Session {
     int prompt_length_ = 0;
     int shared_ = 0;  // of the prompt, held already
     int wanted_ = 0;  // tokens still wanted
+    // Of the draft layer since it was last asked for, whatever request.
+    int layer_drafted_ = 0, layer_accepted_ = 0;
     bool drafting_stopped_ = false;
     std::vector<int32_t> in_flight_;  // tokens that a forced chain is run through
     int undone_before_ = 0;
     int taken_ = 0;               // predictions that windows have taken
     bool kept_ = false;           // the last verdict kept a guess, which is now the oldest window
     bool guesses_gated_ = false;  // no guess is built before the next verdict
-    int most_rows_ = 1;           // of the next window
+    int most_rows_ = 1;           // of the next fresh window
     uint32_t request_number_ = 0;
     uint64_t window_begin_ns_ = 0;
     uint64_t rate_begin_ns_ = 0;  // tokens are capped from here on
@@ -196,8 +199,7 @@ class Session {
     std::atomic<Finish> finish_{Finish::cancel};
     std::atomic<bool> cancelled_{false};
     std::atomic<bool> closing_{false};
-    Word progress_;  // raised with every verdict and at the end
-    uint64_t progress_seen_ = 0;
+    Word progress_;             // raised with every verdict and at the end
     mutable std::mutex life_;   // start, cancel, close and whatever touches the engine from outside
     bool closed_ = false;       // guarded by life_
     mutable std::mutex mutex_;  // guards what follows; held for copies only

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -10,7 +11,7 @@ namespace strata {
 Session::Held Session::held(uint64_t now) const {
     constexpr auto relaxed = std::memory_order_relaxed;
     if (p_.switches->paused.load(relaxed))
-        return p_.switches->steps.load(relaxed) == steps_used_ ? Held::pause : Held::no;
+        return p_.switches->steps.load(relaxed) == steps_used_ ? Held::pause : Held::step;
     const float rate = p_.switches->rate.load(relaxed);
     const int owed = counting_.generated - rate_begin_tokens_;
     // A cap that has just been changed counts from the next latch on.
@@ -20,7 +21,7 @@ Session::Held Session::held(uint64_t now) const {
 
 void Session::hold() {
     Held why = held(now_ns());
-    while (why != Held::no) {
+    while (why == Held::pause || why == Held::rate) {
         const uint64_t start = now_ns();
         Held next = why;
         while (next == why && !cancelled()) {
@@ -35,9 +36,7 @@ void Session::hold() {
         why = cancelled() ? Held::no : next;
     }
     // A step lets one window through; steps asked for outside a pause count for nothing.
-    steps_used_ = p_.switches->paused.load(std::memory_order_relaxed)
-                      ? steps_used_ + 1
-                      : p_.switches->steps.load(std::memory_order_relaxed);
+    steps_used_ = why == Held::step ? steps_used_ + 1 : p_.switches->steps.load(std::memory_order_relaxed);
 }
 
 /// The switches asked for become those in force; what can't apply is said once and left as it is.
@@ -48,6 +47,7 @@ void Session::latch() {
     if (draft_asked != draft_asked_) {
         draft_asked_ = draft_asked;
         drafting_stopped_ = counting_.drafting_stopped = false;
+        layer_drafted_ = layer_accepted_ = 0;
     }
     const bool news = !(asked == last_asked_);
     last_asked_ = asked;
@@ -93,10 +93,12 @@ void Session::record_toggles(const SwitchValues& before) {
         if (was == is) return;
         p_.events->moment(EventKind::toggle, HOST_LANE, conductor_.schedule().last_id() + 1, 0,
                           static_cast<int>(id),
-                          static_cast<int>(std::lround(static_cast<double>(is) * scale)));
+                          static_cast<int>(std::lround(std::min(static_cast<double>(is) * scale, 2e9))));
     };
     toggle(SwitchId::overlap, before.overlap, in_force_.overlap);
     toggle(SwitchId::pipeline_windows, before.pipeline_windows, in_force_.pipeline_windows);
+    if (before.draft == in_force_.draft && before.replay_quality != in_force_.replay_quality)
+        toggle(SwitchId::draft, -1, static_cast<int>(in_force_.draft));
     toggle(SwitchId::draft, static_cast<int>(before.draft), static_cast<int>(in_force_.draft));
     toggle(SwitchId::draft_max, before.draft_max, in_force_.draft_max);
     toggle(SwitchId::draft_min_p, before.draft_min_p, in_force_.draft_min_p, 1e6);

@@ -60,6 +60,8 @@ class CpuDevice final : public Device {
         if (pace_) pace_->hold(execution);
     }
     /// The windows up to this one were rolled back: their forward programs are held no more.
+    /// A long program moves on: whoever watches it is told.
+    void note_progress() noexcept { done_.increment(); }
     void cut_runs(uint32_t window) noexcept {
         if (pace_) pace_->cut(window, false);
     }

@@ -14,8 +14,8 @@ namespace strata {
 ///
 /// The last to arrive resets the count (relaxed: nobody else touches it before the phase moves) and releases
 /// the phase; the others acquire the phase. Every arrival is acq_rel, so all that was written before the
-/// barrier by anyone is visible after it to everyone. The wait needs no bound: teammates run kernels only,
-/// which neither throw nor wait.
+/// barrier by anyone is visible after it to everyone. The wait needs no bound: teammates run kernels,
+/// which neither throw nor wait (a delayed device lets member 0 come late, by a bounded time).
 class Barrier {
   public:
     explicit Barrier(int n) : n_(n) {}

@@ -224,6 +224,7 @@ void Stage::run_layers(const Member& me, int slot) {
                   inputs.rows, x);
     for (int layer = shape_.first_layer; layer <= shape_.last_layer; ++layer) {
         if (inputs.guess && stop_here(me, inputs)) return;
+        if (inputs.chunk_tokens && me.index == 0) device_->note_progress();
         LayerState state = layer_state(layer, v, slot);
         model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);
     }

@@ -327,6 +327,7 @@ TEST(session_refuses_bad_requests) {
     CHECK_THROWS(session->start({{1, 99999}, 1, {}, {}, {}}), "got 99999");
     CHECK_THROWS(session->start({{-1}, 1, {}, {}, {}}), "got -1");
     CHECK_THROWS(session->start({prompt(257), 1, {}, {}, {}}), "context of 256");
+    CHECK_THROWS(session->start({prompt(3), 1, {}, {}, {-1}}), "replayed token ids");
     CHECK_THROWS(engine.eval({}), "got 0");
 }
 
@@ -658,4 +659,37 @@ TEST(session_refuses_windows_that_cannot_be_in_flight) {
         CHECK_EQ(session->in_force().pipeline_windows, c.in_force);
         CHECK_EQ(engine.notices().take().size(), size_t(c.asked != c.in_force));
     }
+}
+
+TEST(session_draft_layer_is_given_up_once_and_asked_for_again) {
+    const auto file = micro("micro-qwen35");  // its draft layer is random: nothing is accepted
+    Engine engine(file, options_of(*file, {}));
+    engine.switches().draft_max = 7;
+    auto session = engine.session();
+    Outcome outcome = run(*session, {prompt(5), 60, {}, {}, {}});
+    CHECK(outcome.stats.drafting_stopped);
+    CHECK_EQ(engine.notices().take().size(), size_t{1});
+    outcome = run(*session, {prompt(9), 60, {}, {}, {}});
+    CHECK_EQ(outcome.stats.drafted, 0);
+    CHECK(engine.notices().take().empty());
+    ++engine.switches().draft_asked;
+    outcome = run(*session, {prompt(7), 60, {}, {}, {}});
+    CHECK(outcome.stats.drafted >= 64);
+    CHECK_EQ(engine.notices().take().size(), size_t{1});
+}
+
+TEST(session_steps_of_a_pause_are_not_the_next_sessions) {
+    const auto file = micro("micro-llama");
+    Engine engine(file, options_of(*file, {}));
+    engine.switches().paused = true;
+    engine.switches().steps = 5;
+    auto session = engine.session();
+    session->start({prompt(5), 20, {}, {}, {}});
+    CHECK(!session->wait(0.05));
+    ++engine.switches().steps;
+    CHECK(session->wait(10));
+    CHECK_EQ(session->read().size(), size_t{1});
+    CHECK(!session->wait(0.05));
+    session->cancel();
+    while (session->finish() == Finish::running) session->wait(1);
 }
