@@ -49,6 +49,14 @@ def _read_draft(text: str) -> str:
     return {"mtp": "mtp", "lookup": "lookup", "none": "none"}[text]
 
 
+def _read_rate(text: str) -> float:
+    rate = float(text)
+    if rate != 0 and not 0.001 <= rate <= 1e6:
+        raise ValueError
+    return rate
+
+
+RATE = Accepts(_read_rate, "0 (no cap) or a number from 0.001 to 1e+06")
 ON_OFF = Accepts(
     lambda text: {"0": False, "1": True, "off": False, "on": True}[text.strip().lower()], "0 or 1"
 )
@@ -91,7 +99,7 @@ SWITCHES = (
         only_debug=True,
     ),
     Switch("short_read", "", 64, _whole(0, 1 << 20), "prompt rests up to this long are read through windows"),
-    Switch("rate", "", 0.0, _number(0, 1e6), "tokens per second at most; 0: no cap"),
+    Switch("rate", "", 0.0, RATE, "tokens per second at most; 0: no cap"),
     Switch(
         "force_miss",
         "STRATA_PIPELINE_FORCE_MISS",

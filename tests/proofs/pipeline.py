@@ -1,6 +1,6 @@
 """Two stages pinned to two cores, windows in flight 0 and 2, chains ahead and forced: pipeline.py [ROUNDS]
 
-Arms are interleaved; the texts of a prompt are compared. Prints medians and their spread, also where it does not pay.
+Arms are interleaved; the texts of a prompt are compared. Prints medians and their spread.
 """
 
 import statistics

@@ -38,7 +38,10 @@ class Summary:
     seconds: float
 
     @property
-    def identical(self) -> bool:
+    def identical(self) -> bool | None:
+        """None: nothing was compared."""
+        if not self.results and not self.serial_differences:
+            return None
         return not self.serial_differences and all(result.identical for result in self.results)
 
     @property
@@ -96,6 +99,8 @@ def verdict_lines(summary: Summary) -> list[str]:
     lines.append(f"also: {windows:,} windows, {late:,} guesses late, {ended:,} in flight when the text ended")
     lines += [f"DIFFERS: {line}" for line in summary.differences]
     lines += [f"NOT COVERED: {line}" for line in summary.uncovered]
+    if summary.identical is None:
+        return [*lines, "nothing was compared"]
     differing = sum(not r.identical for r in results)
     if summary.serial_differences:
         lines.append("the serial arm differs from itself: no arm can be compared with it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,14 @@ def command(model: Path | None, ids: str, output: Path, **options: Any) -> None:
     import numpy as np
 
     from strata_tui.cli.headless import log_lines, open_engine, output_file
+    from strata_tui.files import whole_file
 
     output_file(output, "-o")
     with log_lines(run) as log, open_engine(run) as engine:
         for note in (*run.notes, *engine.notices()):
             log(note)
         arrays = engine.eval(tokens)
-    unfinished = output.with_name(output.name + ".part")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez(file, **arrays)
-        os.replace(unfinished, output)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(output) as file:
+        np.savez(file, **arrays)
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
     click.echo(f"{output}: {shapes}", err=True)

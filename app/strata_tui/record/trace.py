@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from strata_tui.events import (
     MissCause,
     SwitchId,
 )
+from strata_tui.files import whole_file
 from strata_tui.record.tracks import Ints, place
 from strata_tui.record.windows import windows_of
 
@@ -103,17 +103,12 @@ def write_trace(path: Path | str, events: Events, meta: TraceMeta) -> None:
         OSError: it can't be written.
     """
     path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=4, filename="", mtime=0) as packed:
-                    _write(packed, events, meta)
-            else:
-                _write(raw, events, meta)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as raw:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=4, filename="", mtime=0) as packed:
+                _write(packed, events, meta)
+        else:
+            _write(raw, events, meta)
 
 
 def _write(file: IO[bytes] | gzip.GzipFile, events: Events, meta: TraceMeta) -> None:

@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all."""
+
+import os
+import threading
+
+import pytest
+
+from strata_tui.files import whole_file
+
+
+def test_a_file_appears_whole(tmp_path):
+    path = tmp_path / "out.npz"
+    path.write_bytes(b"old")
+    with pytest.raises(RuntimeError), whole_file(path) as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == b"old"
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.npz"]
+
+
+def test_a_links_target_is_written(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    with whole_file(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_pipe_stays_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    with whole_file(pipe) as file:
+        file.write(b"through")
+    reader.join(10)
+    assert got == [b"through"]
+    assert pipe.is_fifo()
