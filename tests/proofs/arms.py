@@ -24,7 +24,7 @@ def text(
     with Engine.open(model, events=False, **placement, **switches) as engine:
         session = engine.session()
         tokens = list(session.generate(PROMPT, max_tokens=N, sampling=sampling, ignore_eos=True))
-        return (tokens, session.fingerprint()), session.stats()
+        return (tokens, session.fingerprint()["layers"]), session.stats()
 
 
 def arms(has_draft_layer: bool) -> list[tuple[dict[str, Any], dict[str, Any]]]:
