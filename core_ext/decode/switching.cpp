@@ -51,8 +51,9 @@ void Session::latch() {
     }
     const bool news = !(asked == last_asked_);
     last_asked_ = asked;
-    const auto refuse = [&](const std::string& line) {
-        if (news) p_.notices->add(line);
+    // Put together only when it is said: this runs at every verdict.
+    const auto refuse = [&](const auto&... parts) {
+        if (news) p_.notices->add((std::string() + ... + parts));
     };
     if (in_force_.overlap && p_.split->stages.size() == 1) {
         in_force_.overlap = false;
@@ -61,19 +62,18 @@ void Session::latch() {
     }
     const int n_stages = static_cast<int>(p_.split->stages.size());
     int& windows = in_force_.pipeline_windows;
-    const std::string name = "STRATA_PIPELINE_WINDOWS=" + std::to_string(windows);
-    if (windows > 0 && n_stages == 1) {
-        windows = 0;
-        refuse(name + " needs two stages or more; running with 0");
-    } else if (windows == 1 && n_stages != 2) {
-        windows = 0;
-        refuse(name + " needs exactly two stages, here are " + std::to_string(n_stages) + "; running with 0");
-    } else if (windows > std::max(1, p_.windows_allocated)) {
-        windows = p_.windows_allocated > 1 ? p_.windows_allocated : 0;  // a clamp never yields 1
-        refuse(name + " is more than the " + std::to_string(p_.windows_allocated) +
-               " allocated at load (--pipeline-max, at most one a stage); running with " +
-               std::to_string(windows));
-    }
+    const auto refuse_windows = [&](int instead, const auto&... why) {
+        windows = instead;
+        refuse("STRATA_PIPELINE_WINDOWS=", std::to_string(asked.pipeline_windows), why..., "; running with ",
+               std::to_string(instead));
+    };
+    if (windows > 0 && n_stages == 1)
+        refuse_windows(0, " needs two stages or more");
+    else if (windows == 1 && n_stages != 2)
+        refuse_windows(0, " needs exactly two stages, here are ", std::to_string(n_stages));
+    else if (windows > std::max(1, p_.windows_allocated))  // a clamp never yields 1
+        refuse_windows(p_.windows_allocated, " is more than the ", std::to_string(p_.windows_allocated),
+                       " allocated at load (--pipeline-max, at most one a stage)");
     if (in_force_.draft == DraftSource::mtp && !p_.split->mtp) {
         in_force_.draft = DraftSource::lookup;
         refuse("--draft mtp needs a draft layer, which this model file lacks; drafting by lookup");
