@@ -29,6 +29,7 @@ class Seat:
             self.engine.clock.advance(step_ms)
             if self.app.is_running:
                 self.app.refresh_view()
+                await laid_out(self.app, self.pilot)
         await self.pilot.pause()
 
     async def press(self, *keys: str, ms: float = 100) -> None:
@@ -64,6 +65,22 @@ async def until_open(app: Console, pilot: Pilot[None]) -> None:
             break
         await asyncio.sleep(0.005)
     await pilot.pause()
+    await laid_out(app, pilot)
+
+
+async def laid_out(app: Console, pilot: Pilot[None]) -> None:
+    """Every widget has the size that its contents ask for, whatever the machine has been busy with.
+
+    Textual lays out when it is idle, and where the text panel's lines stand depends on when they came: without
+    this a picture depends on the load.
+    """
+    screen = app.screen
+    for _ in range(20):
+        sizes = [widget.size for widget in screen.walk_children()]
+        screen._refresh_layout()
+        await pilot._wait_for_screen()  # each widget has been told of its size
+        if sizes == [widget.size for widget in screen.walk_children()]:
+            return
 
 
 @asynccontextmanager
