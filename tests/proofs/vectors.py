@@ -41,15 +41,17 @@ def main(model: str, vectors: str) -> None:
 
 def first_chain(engine: Engine, ids: list[int], expected: list[int]) -> int:
     """How many of the first four drafts, in order, are the oracle's."""
-    from strata_tui.events import Kind
+    from strata_tui.events import Kind, WindowFate
 
     engine.tracing = True
     engine.events()
     list(engine.session().generate(ids, max_tokens=6))
     events = engine.events()
     engine.tracing = False
-    drafts = events[events["kind"] == Kind.draft_token]
-    first = drafts[drafts["window"] == drafts["window"][0]]["a"].tolist() if len(drafts) else []
+    of_prompt = events[(events["kind"] == Kind.window) & (events["b"] == WindowFate.prompt)]["window"]
+    drafts = events[(events["kind"] == Kind.draft_token) & ~np.isin(events["window"], of_prompt)]
+    drafts = drafts[drafts["window"] == drafts["window"].min(initial=1 << 31)]
+    first = drafts[np.argsort(drafts["rows"])]["a"].tolist()
     return sum(a == b for a, b in zip(first, expected, strict=False))
 
 
