@@ -133,6 +133,7 @@ Finish Session::decode() {
         conductor_.note_finished();
         build_windows();
         conductor_.launch(limits());
+        if (const auto gated = conductor_.schedule().at_gate(limits())) gate_guesses(*gated);
         record_launched_guesses();
         if (!windows.empty() && windows.front().finished_on(last)) {
             finish = verdict();

@@ -53,11 +53,11 @@ bool Session::build_guess() {
     take_drafts(guess, *count);
     record_window(guess);
     p_.events->moment(EventKind::guess_built, HOST_LANE, guess.id, guess.rows, millionths(estimate), forced);
-    if (estimate < in_force_.theta) gate_guesses(windows.size() - 1);
-    return !guesses_gated_;
+    return true;
 }
 
-/// A gated guess takes those behind it along; none of them has been launched.
+/// A guess that could be launched is below theta: it takes those behind it along, none of which has been
+/// launched, and no other is built before the next verdict.
 void Session::gate_guesses(size_t from) {
     auto& windows = conductor_.schedule().windows();
     for (size_t i = from; i < windows.size(); ++i) {
@@ -164,9 +164,6 @@ void Session::order_more_drafts() {
         taken_ = static_cast<int>(in_flight_.size());
     }
     want_drafts();
-    // The gate may have moved since they were built.
-    for (size_t i = 1; i < windows.size(); ++i)
-        if (windows[i].launched == 0 && windows[i].estimate < in_force_.theta) return gate_guesses(i);
 }
 
 }  // namespace strata

@@ -122,6 +122,8 @@ const float* Mtp::eval_cell(int cell) {
 void Mtp::run(Team& team, const Pass& pass) {
     const bool current = pass.chain == chain_.load(std::memory_order_relaxed);
     if (pass.step && (stopped_ || !current)) return;
+    if (injected_.load(std::memory_order_relaxed) && injected_.exchange(false))
+        throw Error("[draft layer] window " + std::to_string(pass.window) + ": an error was injected here");
     const uint64_t start = now_ns();
     device_->delay(ProgramKind::draft, pass.window);
     struct {

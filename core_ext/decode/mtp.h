@@ -67,6 +67,9 @@ class Mtp {
     /// Eval: the draft logits [n_vocab] of one cell; nothing else may be queued.
     const float* eval_cell(int cell);
 
+    /// Tests: the next pass throws.
+    void inject_error() { injected_.store(true, std::memory_order_relaxed); }
+
     uint64_t kv_bytes() const { return cells_k_.size_bytes() + cells_v_.size_bytes(); }
     uint64_t buffer_bytes() const;
     /// FNV-1a over the cells below `length`.
@@ -137,6 +140,7 @@ class Mtp {
     // loaded with acquire before it is read. Steps run in order, so an older chain's value never follows a
     // newer one's.
     std::atomic<uint64_t> landed_{0};
+    std::atomic<bool> injected_{false};
     std::vector<Output> outputs_;  // a ring: longer than what is ahead and what penalties look back on
     std::unique_ptr<CpuDevice> device_;
 };

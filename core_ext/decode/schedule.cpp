@@ -63,6 +63,7 @@ bool Schedule::may_launch(size_t index, int stage, const Limits& limits) {
     const Window& window = windows_[index];
     if (window.launched_on(stage) || (stage > 0 && !window.launched_on(stage - 1))) return false;
     if (window.guess() && (stage + 1 == n_stages_ || stage >= limits.spec_depth)) return false;
+    if (window.guess() && stage == 0 && window.estimate < limits.theta) return false;
     if (!follows(index, stage) || !input_promised(window, stage, limits.mode)) return false;
     if (!place(stage, window.slot).idle()) return false;
     return stage + 1 == n_stages_ || hand_off_free(index, stage);
@@ -93,6 +94,14 @@ std::optional<Action> Schedule::next(const Limits& limits) {
             ++place(stage, window.slot).runs;
             return Action{Action::Kind::launch, stage, window.id, window.slot, 0, ahead, false};
         }
+    return std::nullopt;
+}
+
+std::optional<size_t> Schedule::at_gate(const Limits& limits) {
+    Limits open = limits;
+    open.theta = 0;
+    for (size_t i = 0; i < windows_.size(); ++i)
+        if (may_launch(i, 0, open)) return may_launch(i, 0, limits) ? std::nullopt : std::optional(i);
     return std::nullopt;
 }
 

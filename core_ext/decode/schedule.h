@@ -36,6 +36,7 @@ struct Done {
 struct Limits {
     HandOffMode mode = HandOffMode::serial;
     int spec_depth = 32;  // guesses stay on the first front stages
+    float theta = 0;      // the gate: guesses whose estimate is below don't pass onto stage 0
 };
 
 /// Is a window's input on `stage` promised? The one fact that the overlap changes: serial = the writer has
@@ -67,6 +68,8 @@ class Schedule {
     Window& open(WindowKind kind, int position, int rows);
     /// The next step that is permitted now, oldest window and front stage first; it counts as carried out.
     std::optional<Action> next(const Limits& limits);
+    /// The oldest guess that nothing but the gate keeps from being launched on stage 0.
+    std::optional<size_t> at_gate(const Limits& limits);
     /// The commit of a window's first rows on one stage, after its verdict; it counts as carried out.
     Action commit(const Window& window, int stage, int rows);
     /// The replay of a window's first rows on a stage where it was committed speculatively; it counts as

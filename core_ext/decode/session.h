@@ -155,7 +155,8 @@ class Session {
     void count_verdict(const Window& window, int accepted, int counted, uint64_t now);
     bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
     Limits limits() const {
-        return {in_force_.overlap ? HandOffMode::overlapped : HandOffMode::serial, in_force_.spec_depth};
+        return {in_force_.overlap ? HandOffMode::overlapped : HandOffMode::serial, in_force_.spec_depth,
+                in_force_.theta};
     }
     bool guessing() const {
         return in_force_.pipeline_windows > 1 && in_force_.spec_depth > 0 && !drafting_stopped_;

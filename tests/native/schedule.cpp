@@ -183,7 +183,7 @@ class Player {
         auto& windows = schedule_.windows();
         while (!windows.empty() && windows.front().finished_on(n_stages_ - 1)) {
             const Window window = windows.front();
-            if (kind_ == WindowKind::prompt && window.committed != (1u << n_stages_) - 1) return;
+            if (kind_ == WindowKind::prompt && window.committed != (uint64_t{1} << n_stages_) - 1) return;
             if (kind_ == WindowKind::verify) verdict(window);
             schedule_.close();
             ++closed_;
@@ -254,8 +254,8 @@ class Player {
 constexpr Limits SERIAL{HandOffMode::serial}, OVERLAPPED{HandOffMode::overlapped};
 
 TEST(schedule_holds_its_rules_in_any_order_of_facts) {
-    for (int stages : {1, 2, 3, 4, 8})
-        for (unsigned seed = 0; seed < 50; ++seed) {
+    for (int stages : {1, 2, 3, 4, 8, 32})  // a bit a stage: 32 at most
+        for (unsigned seed = 0; seed < (stages < 32 ? 50 : 4); ++seed) {
             const auto drive = [&](Limits limits, WindowKind kind, int in_flight = 1) {
                 return Player(stages, std::max(2, in_flight), in_flight, limits, kind, 0, seed)
                     .play(kind == WindowKind::verify ? 20 : 30);
@@ -288,6 +288,48 @@ TEST(schedule_guesses_follow_one_stage_behind_in_any_order_of_facts) {
                     if (keep == 1) CHECK_EQ(all.undone, 0);
                     if (keep > 0 && limits.spec_depth > 1) CHECK(all.deepest >= std::min(in_flight - 1, 2));
                 }
+}
+
+TEST(schedule_guesses_follow_on_the_most_stages_there_are) {
+    for (int in_flight : {2, 5, 32})
+        for (unsigned seed = 0; seed < 4; ++seed) {
+            const Tally t =
+                Player(32, in_flight, in_flight, OVERLAPPED, WindowKind::verify, 0.7, seed).play(60);
+            CHECK(t.kept > 5);
+            CHECK(t.rolled_back > 5);
+            CHECK(t.undone > 5);
+        }
+}
+
+TEST(schedule_a_guess_below_theta_waits_at_the_gate) {
+    uint32_t last_id = 0;
+    Schedule schedule(3, 3, last_id);
+    const Limits gate{HandOffMode::serial, 32, 0.2f};
+    std::string steps;
+    const auto go = [&] {
+        while (auto action = schedule.next(gate)) steps += action->str() + "; ";
+    };
+    schedule.open(WindowKind::verify, 0, 4);
+    for (float estimate : {0.1f, 0.9f}) {
+        Window& guess = schedule.open(WindowKind::verify, schedule.windows().back().end_position(), 4);
+        guess.fate = WindowFate::guess;
+        guess.estimate = estimate;
+    }
+    go();
+    CHECK_EQ(steps, "s0 launch w1; ");
+    CHECK(!schedule.at_gate(gate));  // what is ahead of it keeps it too
+    schedule.done({Done::Kind::run, 0, 1, 1});
+    steps.clear();
+    go();
+    CHECK_EQ(steps, "s1 launch w1; ");  // the window ahead is not committed for one that is not launched
+    CHECK_EQ(schedule.at_gate(gate).value(), 1u);
+    CHECK(!schedule.at_gate({HandOffMode::serial, 32, 0.1f}));
+    CHECK(!schedule.at_gate({HandOffMode::serial, 0, 0.2f}));  // held back by the depth
+    schedule.drop_from(1);
+    steps.clear();
+    go();
+    CHECK_EQ(steps, "");
+    CHECK(!schedule.at_gate(gate));
 }
 
 TEST(schedule_a_gated_guess_leaves_its_slot_to_the_next_window) {
