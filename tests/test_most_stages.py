@@ -31,7 +31,7 @@ def test_windows_on_every_stage(tmp_path: Path) -> None:
         devices=["even:0.3"] * STAGES,  # long enough that guesses are launched
         pipeline_max=STAGES,
         draft="replay:0.85",
-        draft_max=1,
+        draft_max=3,
         theta=0.0,
     ) as engine:
         assert [stage.last_layer for stage in engine.stages] == list(range(STAGES))
@@ -42,5 +42,5 @@ def test_windows_on_every_stage(tmp_path: Path) -> None:
             if windows:
                 assert stats["guesses"]["kept"] > 5
                 assert stats["guesses"]["rolled_back"] > 5
-                assert stats["undone"] > 0
-                assert sum(stats["kept_at_depth"][8:]) > 0  # many in flight
+                assert stats["undone"] > STAGES
+                assert sum(stats["kept_at_depth"][2:]) > 0  # behind other guesses
