@@ -13,6 +13,7 @@ COMMANDS = {
     "run": "decode a prompt without the console",
     "eval": "one pass over given tokens: logits and hidden rows to a file",
     "check": "the proof that the switches don't change the text",
+    "bench": "measure arms in turn: is one faster?",
     "inspect": "what is in a model file",
     "devices": "what devices there are",
 }

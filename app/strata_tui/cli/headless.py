@@ -116,7 +116,7 @@ def decode(
     request: dict[str, Any] = {
         "max_tokens": options.max_tokens,
         "sampling": options.sampling,
-        "end_tokens": [] if options.ignore_eos else _end_tokens(engine, options),
+        "end_tokens": [] if options.ignore_eos else end_tokens(engine, options),
     }
     decoder = _decoder(engine, options)
     text: list[str] = []
@@ -172,7 +172,8 @@ class _Silent:
         return ""
 
 
-def _end_tokens(engine: Engine, options: RunOptions) -> list[int]:
+def end_tokens(engine: Engine, options: RunOptions) -> list[int]:
+    """What ends a text of this model; [] for token ids where the file has no usable tokenizer."""
     try:
         return engine.end_tokens
     except BadInput:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,23 @@ from strata_tui.cli.run_options import MAX_TOKENS, MODEL, gather, parse_ids, run
 from strata_tui.errors import BadInput
 
 
-def _prompt(prompt: str | None, file: str | None, ids: str | None) -> dict[str, Any]:
+def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a command with the ways to give a prompt; they arrive as `prompt`, `file` and `ids`."""
+    for option in (
+        click.option("--tokens", "ids", metavar="IDS", help="The prompt as token ids: 12,7,301 or @FILE."),
+        click.option("-f", "file", metavar="FILE", help="The prompt from a file; - is standard input."),
+        click.option("-p", "prompt", metavar="TEXT", help="The prompt."),
+    ):
+        command = option(command)
+    return command
+
+
+def read_prompt(command: str, prompt: str | None, file: str | None, ids: str | None) -> dict[str, Any]:
+    """The field of RunOptions that holds the prompt; `command` names itself in the error."""
     given = [name for name, value in (("-p", prompt), ("-f", file), ("--tokens", ids)) if value is not None]
     if len(given) != 1:
         came = " and ".join(given) if given else "none"
-        raise BadInput(f"run: expected one of -p TEXT, -f FILE or --tokens IDS, got {came}")
+        raise BadInput(f"{command}: expected one of -p TEXT, -f FILE or --tokens IDS, got {came}")
     if ids is not None:
         return {"tokens": parse_ids(ids)}
     if file is not None:
@@ -28,9 +41,7 @@ def _prompt(prompt: str | None, file: str | None, ids: str | None) -> dict[str, 
 
 @click.command("run")
 @MODEL
-@click.option("-p", "prompt", metavar="TEXT", help="The prompt.")
-@click.option("-f", "file", metavar="FILE", help="The prompt from a file; - is standard input.")
-@click.option("--tokens", "ids", metavar="IDS", help="The prompt as token ids: 12,7,301 or @FILE.")
+@prompt_options
 @MAX_TOKENS
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the text.")
 @click.option(
@@ -52,7 +63,7 @@ def command(
     The text goes to standard output as it comes, a summary to standard error. Greedy unless --temp is given.
     MODEL is a .gguf file; without it the embedded model.
     """
-    run = gather(options, model, max_tokens=max_tokens, **_prompt(prompt, file, ids))
+    run = gather(options, model, max_tokens=max_tokens, **read_prompt("run", prompt, file, ids))
     from strata_tui.cli import INTERRUPTED
     from strata_tui.cli.headless import about, decode, log_lines, open_engine, output_file, to_stdout
     from strata_tui.report import request_lines, run_json, summary_lines

@@ -1,0 +1,154 @@
+"""Where runs take place: engines that are kept, one a placement, or a process for every run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+from strata_tui.bench.arms import Arm
+from strata_tui.bench.one_run import WARM_UP_TOKENS, Request, Run, run_once, standing_switches
+from strata_tui.engine import Engine
+from strata_tui.errors import StrataError
+from strata_tui.gguf_file import ModelFile
+from strata_tui.options import Placement
+
+
+class Runner(Protocol):
+    """Runs an arm, warm: what an arm needs before it can be measured has happened."""
+
+    def run(self, arm: Arm, request: Request, replay: Sequence[int] = ()) -> Run: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class _Open:
+    engine: Engine
+    defaults: dict[str, Any]
+    warm: set[str] = field(default_factory=set)  # names of arms
+
+
+class KeptEngines:
+    """An engine for each placement, kept while memory allows; live switches are set before each run."""
+
+    def __init__(self, model: ModelFile, note: Callable[[str], None] = lambda line: None) -> None:
+        self._model = model
+        self._note = note
+        self._open: dict[Placement, _Open] = {}  # the last used one last
+        self._largest = model.native.size_bytes
+        self._said = False
+
+    def engine(self, placement: Placement) -> Engine:
+        return self._at(placement).engine
+
+    def run(self, arm: Arm, request: Request, replay: Sequence[int] = ()) -> Run:
+        here = self._at(arm.placement)
+        here.engine.set_switches(
+            {
+                name: here.defaults[name] if value is None else value
+                for name, value in arm.options.switches.items()
+            }
+        )
+        if arm.name not in here.warm:
+            limit = min(request.max_tokens or WARM_UP_TOKENS, WARM_UP_TOKENS)
+            run_once(here.engine, replace(request, max_tokens=limit))
+            here.warm.add(arm.name)
+        return run_once(here.engine, request, replay)
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].engine.close()
+
+    def _at(self, placement: Placement) -> _Open:
+        here = self._open.pop(placement, None)
+        if here is None:
+            self._make_room()
+            engine = Engine(self._model, placement, events=False)
+            here = _Open(engine, standing_switches(engine))
+            self._largest = max(self._largest, engine_bytes(engine))
+        self._open[placement] = here
+        return here
+
+    def _make_room(self) -> None:
+        """Closes engines, the one used longest ago first, until another one fits."""
+        while self._open and (available := available_bytes()) is not None and available < self._largest * 1.1:
+            if not self._said:
+                self._note(
+                    f"[bench] not enough memory to keep all engines: another one takes about "
+                    f"{self._largest / 1e9:.1f} GB, {available / 1e9:.1f} GB are free; "
+                    "engines are closed and loaded anew between runs (loading is not measured)"
+                )
+                self._said = True
+            self._open.pop(next(iter(self._open))).engine.close()
+
+
+def engine_bytes(engine: Engine) -> int:
+    """What an engine has allocated."""
+    of_stages = sum(s.weight_bytes + s.kv_bytes + s.state_bytes + s.buffer_bytes for s in engine.stages)
+    return int(of_stages + engine.native.draft_bytes)
+
+
+def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """Memory that programs may take without swapping; None where the system doesn't say."""
+    try:
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+class FreshProcesses:
+    """A process for every run: it opens the engine, warms it up, runs once and ends."""
+
+    def __init__(self, model: ModelFile) -> None:
+        self._model = model
+
+    def run(self, arm: Arm, request: Request, replay: Sequence[int] = ()) -> Run:
+        context = multiprocessing.get_context("spawn")  # a fork would share the parent's pages
+        here, there = context.Pipe()
+        process = context.Process(
+            target=_run_in_child, args=(there, self._model.path, arm, request, tuple(replay)), daemon=True
+        )
+        process.start()
+        there.close()
+        try:
+            outcome = here.recv()
+        except EOFError:
+            process.join()
+            raise StrataError(
+                f"[bench] {arm.name}: its process ended without a result (exit code {process.exitcode})"
+            ) from None
+        finally:
+            here.close()
+            if process.is_alive():
+                process.join(5.0)
+                process.kill()
+            process.join()
+        if isinstance(outcome, Exception):
+            raise outcome
+        assert isinstance(outcome, Run)
+        return outcome
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def _run_in_child(parent: Connection, model: Path, arm: Arm, request: Request, replay: Sequence[int]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which gets it too, ends this process
+    outcome: Run | Exception
+    try:
+        engines = KeptEngines(ModelFile(model))
+        try:
+            outcome = engines.run(arm, request, replay)
+        finally:
+            engines.close()
+    except (StrataError, OSError) as error:
+        outcome = error
+    parent.send(outcome)

@@ -1,0 +1,104 @@
+"""One run of one arm: an engine decodes a prompt, and what it did is kept in plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from strata_tui.engine import Engine
+from strata_tui.errors import StrataError
+from strata_tui.options import GREEDY, Sampling
+from strata_tui.report import rates
+from strata_tui.switches import SWITCHES
+
+WARM_UP_TOKENS = 32
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be computed: the same for every arm of a round."""
+
+    tokens: tuple[int, ...]
+    max_tokens: int
+    sampling: Sampling = GREEDY
+    end_tokens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave.
+
+    Attributes:
+        stats: the engine's counters.
+        backend: the kernels of each layer; texts of different ones need not be equal.
+        stages: of each device, first_layer, last_layer.
+        notices: what the engine said, one line each.
+    """
+
+    tokens: tuple[int, ...]
+    finish: str
+    stats: Mapping[str, Any]
+    in_force: Mapping[str, Any] = field(default_factory=dict)
+    backend: tuple[str, ...] = ()
+    stages: tuple[Mapping[str, Any], ...] = ()
+    emulated: bool = False
+    notices: tuple[str, ...] = ()
+
+    @property
+    def rates(self) -> dict[str, Any]:
+        return rates(dict(self.stats))
+
+
+def standing_switches(engine: Engine) -> dict[str, Any]:
+    """What each switch stands at: of a new engine, its defaults for this file."""
+    return {switch.name: getattr(engine.switches, switch.name) for switch in SWITCHES}
+
+
+def run_once(engine: Engine, request: Request, replay: Sequence[int] = ()) -> Run:
+    """Decode one prompt in a new session, switches as they stand.
+
+    Args:
+        replay: the text that `replay:Q` drafts from; without it it is recorded first.
+
+    Raises:
+        BadInput: a prompt that can't be used.
+        StrataError: a stage failed.
+    """
+    session = engine.session()
+    asked: dict[str, Any] = {
+        "max_tokens": request.max_tokens,
+        "sampling": request.sampling,
+        "end_tokens": request.end_tokens,
+    }
+    if engine.switches.draft.startswith("replay") and not replay:
+        replay = session.record_plain(request.tokens, **asked)
+    tokens: list[int] = []
+    try:
+        session.start(request.tokens, replay=replay, **asked)
+        while session.running:
+            session.wait(0.5)
+            tokens += session.read()
+        tokens += session.read()
+    finally:  # Ctrl-C
+        if session.running:
+            session.cancel()
+            while session.running:
+                session.wait(0.5)
+    if session.finish == "error":
+        raise StrataError(session.error)
+    return Run(
+        tokens=tuple(tokens),
+        finish=session.finish,
+        stats=session.stats(),
+        in_force=engine.switches.in_force(),
+        backend=tuple(
+            stage.numerics for stage in engine.stages for _ in range(stage.first_layer, stage.last_layer + 1)
+        ),
+        stages=tuple(
+            {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer}
+            for s in engine.stages
+        ),
+        emulated=engine.emulated,
+        notices=tuple(engine.notices()),
+    )
