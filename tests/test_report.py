@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from strata_tui.analysis.explained import Explained
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Events, Kind, WindowFate
 from strata_tui.report import (
     hand_off_lines,
@@ -224,7 +225,8 @@ def test_the_object_is_whole_when_nothing_happened() -> None:
     stages = [SimpleNamespace(device="cpu 1 thread", first_layer=0, last_layer=3)]
     about = {"model": "m", "model_sha256": "0", "arch": "llama", "emulated": False}
     text = {"token_ids": [], "text": "", "finish": "cancel"}
-    busy, idle = (run_json(about, stages, {}, stats, RUN, text, 0) for stats in (STATS, NOTHING))
+    known = Explained(RUN, 2, 0)
+    busy, idle = (run_json(about, stages, {}, stats, RUN, text, 0, known) for stats in (STATS, NOTHING))
     assert busy.keys() == idle.keys()
-    assert {key for key, value in busy.items() if value is None} == {"bound"}
+    assert None not in busy.values()
     assert json.loads(json.dumps(idle, allow_nan=False))["finish"] == "cancel"

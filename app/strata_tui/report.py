@@ -6,12 +6,20 @@ Pure functions over the engine's counters and events.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from strata_tui.events import Events, Kind, WindowFate
+
+
+class Explained(Protocol):
+    """What `analysis.explained` knows of a text."""
+
+    def idle(self) -> list[dict[str, float]]: ...
+
+    def bound(self) -> dict[str, float] | None: ...
 
 
 def per_second(count: float, ns: float) -> float | None:
@@ -66,8 +74,12 @@ def _is_roll_back(events: Events) -> npt.NDArray[np.bool_]:
     return np.asarray(events["kind"] == Kind.guess_rolled_back)
 
 
-def stage_times(events: Events, n_stages: int) -> list[dict[str, Any]]:
-    """Device time of each stage over a request, in ms: running (windows, chunks, commits) and waiting."""
+def stage_times(events: Events, n_stages: int, idle: Sequence[dict[str, float]] = ()) -> list[dict[str, Any]]:
+    """Device time of each stage over a request, in ms: running (windows, chunks, commits) and waiting.
+
+    Args:
+        idle: of each stage, shares by cause; empty: not known.
+    """
     times = []
     for stage in range(n_stages):
         mine = events[events["stage"] == stage]
@@ -77,7 +89,7 @@ def stage_times(events: Events, n_stages: int) -> list[dict[str, Any]]:
             {
                 "run_ms": float(mine["dur_ns"][run].sum()) / 1e6,
                 "wait_ms": float(mine["dur_ns"][wait].sum()) / 1e6,
-                "idle": None,
+                "idle": dict(idle[stage]) if idle else None,
             }
         )
     return times
@@ -238,16 +250,18 @@ def run_json(
     events: Events,
     text: dict[str, Any],
     dropped_events: int,
+    explained: Explained,
 ) -> dict[str, Any]:
-    """The object of `run --json`: every key of the contract, `bound` still null.
+    """The object of `run --json`: every key of the contract.
 
     Args:
         model: model, model_sha256, arch, emulated.
         stages: the engine's.
         switches: in force at the end.
         text: token_ids, text, finish.
+        explained: where its time went.
     """
-    times = stage_times(events, len(stages))
+    times = stage_times(events, len(stages), explained.idle())
     placed = [
         {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer, **t}
         for s, t in zip(stages, times, strict=True)
@@ -260,7 +274,7 @@ def run_json(
         **text,
         **rates(stats),
         "wasted_ms": wasted_ms(events),
-        "bound": None,  # comes with the analysis of critical paths
+        "bound": explained.bound(),
         "stages_busy_mean": stages_busy_mean(events, len(stages)),
         "dropped_events": dropped_events,
     }

@@ -64,6 +64,7 @@ def command(
     MODEL is a .gguf file; without it the embedded model.
     """
     run = gather(options, model, max_tokens=max_tokens, **read_prompt("run", prompt, file, ids))
+    from strata_tui.analysis.explained import Explained
     from strata_tui.cli import INTERRUPTED
     from strata_tui.cli.headless import about, decode, log_lines, open_engine, output_file, to_stdout
     from strata_tui.report import request_lines, run_json, summary_lines
@@ -86,14 +87,23 @@ def command(
 
             write_trace(trace, outcome.events, trace_meta(engine))
             log(f"trace: {trace} ({len(outcome.events):,} events)")
+        in_force = engine.switches.in_force()
+        explained = Explained(outcome.events, len(engine.stages), in_force["pipeline_windows"])
         if as_json:
             text = {"token_ids": outcome.tokens, "text": outcome.text, "finish": outcome.finish}
-            in_force, dropped = engine.switches.in_force(), engine.dropped_events
             result = run_json(
-                about(engine), engine.stages, in_force, outcome.stats, outcome.events, text, dropped
+                about(engine),
+                engine.stages,
+                in_force,
+                outcome.stats,
+                outcome.events,
+                text,
+                engine.dropped_events,
+                explained,
             )
             click.echo(json.dumps(result, allow_nan=False))
         else:
-            for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
+            summary = summary_lines(outcome.stats, outcome.finish, engine.dropped_events)
+            for line in (*summary, *explained.lines()):
                 print(line, file=sys.stderr)
     return INTERRUPTED if outcome.interrupted else 0

@@ -1,0 +1,127 @@
+"""The way of each verify window through the stages: what bounds and predictions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strata_tui.analysis.fate import CLASSES, KEPT, Fate
+from strata_tui.events import DRAFT_LANE, Events, Kind, WindowFate
+
+_ENDINGS = {
+    Kind.guess_gated: Fate.GATED,
+    Kind.guess_late: Fate.LATE,
+    Kind.guess_ended: Fate.ENDED,
+    Kind.guess_rolled_back: Fate.ROLLED_BACK,
+}
+_TOLD = (Kind.window, Kind.run, Kind.verdict, Kind.guess_launched, Kind.guess_kept, *_ENDINGS)
+
+
+@dataclass
+class Passage:
+    """A window; times in nanoseconds of the events' clock, per stage in the order of the stages."""
+
+    id: int
+    position: int  # of row 0
+    rows: int
+    built_ns: int
+    fate: Fate
+    start_ns: list[int] = field(default_factory=list)  # of its run on each stage that it came to
+    end_ns: list[int] = field(default_factory=list)
+    verdict_ns: int = 0  # end of its verdict; 0: it had none
+    accepted: int = 0
+    emitted: int = 0
+    depth: int = 0  # windows ahead of it when it was launched as a guess
+
+    @property
+    def verified(self) -> bool:
+        return self.verdict_ns > 0
+
+    @property
+    def kept(self) -> bool:
+        return self.fate in KEPT
+
+    @property
+    def run_ns(self) -> list[int]:
+        return [end - start for start, end in zip(self.start_ns, self.end_ns, strict=True)]
+
+
+def last_text(events: Events) -> Events:
+    """The events of the last request that began, sorted by their start; all of them where none began."""
+    events = events[np.argsort(events["start_ns"], kind="stable")]
+    begins = np.flatnonzero(events["kind"] == Kind.request_begin)
+    return events[begins[-1] :] if len(begins) else events
+
+
+def passages(events: Events) -> list[Passage]:
+    """The verify windows of these events, oldest first; prompt windows and chunks are left out.
+
+    A run whose stage does not follow the one before it (events were dropped) is left out, and so are the
+    window's later ones.
+    """
+    told = events[np.isin(events["kind"], _TOLD) & (events["stage"] != DRAFT_LANE)]
+    windows: dict[int, Passage] = {}
+    runs = []
+    for start, duration, id, kind, stage, rows, a, b in told[
+        np.argsort(told["start_ns"], kind="stable")
+    ].tolist():
+        if kind == Kind.window:
+            if b != WindowFate.prompt and b in set(WindowFate):
+                windows[id] = Passage(id, a, rows, start, Fate(b))
+        elif kind == Kind.run:
+            runs.append((stage, start, start + duration, id))
+    for stage, start, end, id in sorted(runs):
+        window = windows.get(id)
+        if window is not None and stage == len(window.start_ns):
+            window.start_ns.append(start)
+            window.end_ns.append(end)
+    for start, duration, id, kind, _, _, a, b in told.tolist():
+        window = windows.get(id)
+        if window is None:
+            continue
+        if kind == Kind.verdict:
+            window.verdict_ns, window.accepted, window.emitted = start + duration, a, b
+        elif kind == Kind.guess_launched:
+            window.depth = a
+            if window.fate == Fate.GUESS:
+                window.fate = Fate.IN_FLIGHT
+        elif kind == Kind.guess_kept and b in (WindowFate.kept_after_fresh, WindowFate.kept_after_kept):
+            window.fate = Fate(b)
+        elif kind in _ENDINGS:
+            window.fate = _ENDINGS[Kind(kind)]
+    return sorted(windows.values(), key=lambda window: window.id)
+
+
+def complete(windows: Sequence[Passage], n_stages: int) -> list[Passage]:
+    """The verified windows; none at all where one of them lacks a run (events were dropped)."""
+    verified = [window for window in windows if window.verified]
+    return verified if all(len(window.end_ns) == n_stages for window in verified) else []
+
+
+def ms_by_class(windows: Sequence[Passage]) -> dict[Fate, tuple[int, float | None]]:
+    """Windows of each class and their mean ms, verdict to verdict; the first from when it was built."""
+    verified = [window for window in windows if window.verified]
+    before = [verified[0].built_ns, *(w.verdict_ns for w in verified[:-1])] if verified else []
+    spent: dict[Fate, list[int]] = {fate: [] for fate in CLASSES}
+    for window, since in zip(verified, before, strict=True):
+        if window.fate in spent:
+            spent[window.fate].append(window.verdict_ns - since)
+    return {fate: (len(ns), sum(ns) / len(ns) / 1e6 if ns else None) for fate, ns in spent.items()}
+
+
+def accepted_per_position(windows: Sequence[Passage]) -> list[tuple[int, int]]:
+    """(windows whose first k drafts were accepted, windows that had a k-th draft), k = 1 .. the most."""
+    verified = [window for window in windows if window.verified]
+    most = max((window.rows for window in verified), default=1)
+    return [
+        (sum(w.accepted >= k for w in verified), sum(w.rows > k for w in verified)) for k in range(1, most)
+    ]
+
+
+def wasted_ns(events: Events, n_stages: int) -> list[int]:
+    """Device time of the programs of windows that were rolled back, per stage."""
+    lost = events["window"][events["kind"] == Kind.guess_rolled_back]
+    runs = events[(events["kind"] == Kind.run) & np.isin(events["window"], lost)]
+    return [int(runs["dur_ns"][runs["stage"] == stage].sum()) for stage in range(n_stages)]
