@@ -16,7 +16,7 @@ PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/
 NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-full native bench lint asan tsan wheel clean
+.PHONY: help run test check check-full native bench vectors lint asan tsan wheel clean
 
 help:  ## this list
 	@echo "strata-tui. Needs Python 3.11 or newer, a C++20 compiler and make."
@@ -43,6 +43,9 @@ bench: $(VENV)/installed  ## how fast the kernels are on one thread; ARGS="avx2 
 	@cmake -DSTRATA_TESTS=ON build/core >/dev/null
 	@cmake --build build/core --target strata_bench
 	build/core/strata_bench $(ARGS)
+
+vectors: $(VENV)/test-tools  ## tokenizers against llama.cpp's vectors, which pip fetches once (77 MB)
+	@PYTHONPATH=. python tests/proofs/token_vectors.py build/vectors
 
 lint: $(VENV)/dev-tools  ## ruff, mypy, clang-format, codespell
 	ruff check .

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,32 @@ def test_numbers(built: Any) -> None:
         assert pieces(built(pre, merges), "12345") == ["1", "2", "3", "4", "5"]
     for pre in GPT2:
         assert pieces(built(pre, merges), " 12345") == [" 12345"]
+
+
+def test_the_default_cuts_in_four_passes(built: Any) -> None:
+    merges = merges_of("1234567", "456", " a", "a!", "!?", "$", " $", "ab7", "b7")
+    for tokenizer in (built("default", merges), built(None, merges)):
+        assert pieces(tokenizer, "1234567") == ["123", "456", "7"]  # three digits, from the left
+        assert pieces(tokenizer, "ab7") == ["a", "b", "7"]  # numbers apart from words
+        assert pieces(tokenizer, " a!?") == [" a", "!?"]  # punctuation first
+        assert pieces(tokenizer, " $") == [" ", "$"]  # and these signs with it, the space without
+
+
+def test_falcon_and_deepseek_coder(built: Any) -> None:
+    merges = merges_of("`a", "a`", "1234", "\n\n", " ab", "\tab", "12")
+    assert pieces(built("falcon", merges), "`a") == ["`", "a"]
+    assert pieces(built("falcon", merges), "1234") == ["123", "4"]
+    coder = built("deepseek-coder", merges)
+    assert pieces(coder, "12\n\n ab\tab") == ["1", "2", "\n", "\n", " ab", "\tab"]
+
+
+def test_many_names_are_found_in_a_long_text_at_once(built: Any) -> None:
+    names = [f"<{i}>" for i in range(5000)]
+    tokenizer = built("qwen2", user_defined=names, control=["<|end|>"])
+    begin = time.monotonic()
+    assert len(tokenizer.encode("<" * 50_000 + "<77>")) == 50_001
+    assert tokenizer.muted("<" * 50_000 + "<|end|>", "\0").count("\0") == 1
+    assert time.monotonic() - begin < 10  # a tenth of a second; an alternation of all names takes minutes
 
 
 def test_words(built: Any) -> None:
@@ -177,9 +204,11 @@ def test_lone_surrogates_are_no_crash(pebble: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"model": "llama"}, "expected tokenizer.ggml.model gpt2 (byte-level BPE), got llama"),
+        ({"model": "bert"}, "expected tokenizer.ggml.model gpt2 (byte-level BPE) or llama (SPM), got bert"),
+        ({"model": [1]}, "or llama (SPM), got [1]"),
+        ({"model": "llama"}, "expected an array of floats at tokenizer.ggml.scores"),
         ({"pre": "new\x1b[0mone"}, "got new[0mone"),
-        ({"pre": "default"}, "llama-bpe, llama3"),
+        ({"pre": 7}, "default, llama-bpe, llama3"),
         ({"tokens": [1, 2]}, "expected an array of strings at tokenizer.ggml.tokens"),
         ({"tokens": "text"}, "key tokenizer.ggml.tokens is no array"),
         ({"token_type": [1, 2]}, "expected 257 entries in tokenizer.ggml.token_type, got 2"),

@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
+import bisect
 import codecs
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
+from strata_tui.byte_level import PATTERNS, ByteLevel
 from strata_tui.errors import BadInput
+from strata_tui.spm import SentencePiece
+from strata_tui.terminal_text import printable
+from strata_tui.vocabulary import CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary, shown
 
 if TYPE_CHECKING:
     from strata_tui.gguf_file import ModelFile
 
-# Splitting rules by family. A text is cut by them before byte-level BPE merges within each piece.
-_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_LLAMA3 = (
-    _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_QWEN2 = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
-_QWEN35 = (
-    _CONTRACTIONS
-    + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_DIGITS = r"\p{N}"
-
-# pre-tokenizer name -> the patterns applied in turn
-PATTERNS: dict[str, tuple[str, ...]] = {
-    "llama-bpe": (_LLAMA3,),
-    "llama3": (_LLAMA3,),
-    "llama-v3": (_LLAMA3,),
-    "falcon3": (_LLAMA3,),
-    "qwen2": (_QWEN2,),
-    "deepseek-r1-qwen": (_QWEN2,),
-    "qwen35": (_QWEN35,),
-    "gpt-2": (_GPT2,),
-    "phi-2": (_GPT2,),
-    "mpt": (_GPT2,),
-    "olmo": (_GPT2,),
-    "smollm": (_DIGITS, _GPT2),
-    "starcoder": (_DIGITS, _GPT2),
-    "refact": (_DIGITS, _GPT2),
-    "command-r": (_DIGITS, _GPT2),
-}
-_WHOLE_WORDS_WIN = frozenset({"llama-bpe", "llama3", "llama-v3", "falcon3"})  # and BOS by default
+__all__ = ["PATTERNS", "StreamDecoder", "Tokenizer", "printable"]
 
 MAX_CONTROL_NAME = 256  # characters
-_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4  # token_type
 _END_KEYS = ("eos", "eot", "eom")
 _END_NAMES = (
     "<|im_end|>",
@@ -62,27 +35,56 @@ _END_NAMES = (
 )
 
 
-def _byte_letters() -> dict[str, int]:
-    """Byte-level BPE's letters: each byte as a printable character (GPT-2's table)."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    letters = {chr(byte): byte for byte in printable}
-    for byte in (b for b in range(256) if b not in set(printable)):
-        letters[chr(256 + len(letters) - len(printable))] = byte
-    return letters
+class Scheme(Protocol):
+    """How plain text becomes tokens: one class for each tokenizer.ggml.model."""
+
+    add_bos: bool
+
+    def __init__(self, model: ModelFile, vocabulary: Vocabulary) -> None: ...
+    def ids(self, text: str, first: bool) -> list[int]: ...
+    def token_bytes(self, text: str, kind: int) -> bytes: ...
 
 
-def _any_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Finds the longest of these names where several begin; of none, nothing."""
-    return re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)")
+SCHEMES: dict[str, type[Scheme]] = {"gpt2": ByteLevel, "llama": SentencePiece}
 
 
-def _shown(value: object) -> str:
-    """Something out of a file within a message."""
-    return printable(str(value)[:80], newlines=False)
+class _Names:
+    """Finds names in a text, from the left, the longest where several begin."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = sorted(names)
+        self._known = frozenset(self._names)
+        lengths: dict[str, set[int]] = {}
+        for name in self._names:
+            lengths.setdefault(name[0], set()).add(len(name))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        self._firsts = re.compile(f"[{''.join(map(re.escape, lengths))}]" if lengths else "(?!)")
+        self.longest = max(map(len, self._names), default=0)
+
+    def starting(self, text: str) -> Iterator[tuple[int, int]]:
+        """Begin and end of the longest name at each place where one begins; they may overlap."""
+        for match in self._firsts.finditer(text):
+            at = match.start()
+            for length in self._lengths[text[at]]:
+                if text[at : at + length] in self._known:
+                    yield at, at + length
+                    break
+
+    def apart(self, text: str) -> Iterator[tuple[int, int]]:
+        """The same, each after the end of the one before."""
+        end = 0
+        for begin, after in self.starting(text):
+            if begin >= end:
+                end = after
+                yield begin, after
+
+    def any_begins_with(self, head: str) -> bool:
+        at = bisect.bisect_left(self._names, head)
+        return at < len(self._names) and self._names[at].startswith(head)
 
 
 class Tokenizer:
-    """Byte-level BPE with a model file's vocabulary.
+    """A model file's vocabulary.
 
     Args:
         model: the file.
@@ -99,129 +101,52 @@ class Tokenizer:
     """
 
     def __init__(self, model: ModelFile) -> None:
-        kind = model.text("tokenizer.ggml.model")
-        pre = model.text("tokenizer.ggml.pre") or "default"
-        if kind != "gpt2":
+        kind = model.get("tokenizer.ggml.model", "none")
+        if not isinstance(kind, str) or kind not in SCHEMES:
             raise BadInput(
-                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.model gpt2 (byte-level BPE), "
-                f"got {_shown(kind)}"
+                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.model gpt2 (byte-level BPE) or "
+                f"llama (SPM), got {shown(kind)}"
             )
-        if pre not in PATTERNS:
-            raise BadInput(
-                f"[tokenizer] {model.file_name}: expected tokenizer.ggml.pre to be one of "
-                f"{', '.join(PATTERNS)}, got {_shown(pre)}"
-            )
-        self._file_name = model.file_name
-        self._pre = pre
-        self._tokens = self._strings(model, "tokenizer.ggml.tokens")
-        self._merges = self._strings(model, "tokenizer.ggml.merges")
-        types = model.array("tokenizer.ggml.token_type")
-        if types is not None and (isinstance(types, list) or types.dtype.kind not in "iu"):
-            raise BadInput(f"[tokenizer] {model.file_name}: expected integers in tokenizer.ggml.token_type")
-        self._types: list[int] = [1] * len(self._tokens) if types is None else types.tolist()
-        if len(self._types) != len(self._tokens):
-            raise BadInput(
-                f"[tokenizer] {model.file_name}: expected {len(self._tokens)} entries in "
-                f"tokenizer.ggml.token_type, got {len(self._types)}"
-            )
+        self._vocabulary = Vocabulary(model)
+        self._tokens, self._types = self._vocabulary.tokens, self._vocabulary.types
+        self._scheme = SCHEMES[kind](model, self._vocabulary)
         self.n_vocab = len(self._tokens)
-        self.bos = self._id_key(model, "bos")
-        self.eos = self._id_key(model, "eos")
-        self.add_bos = bool(model.get("tokenizer.ggml.add_bos_token", self._pre in _WHOLE_WORDS_WIN))
-        self.end_tokens = self._find_end_tokens(model)
-        self._letters = _byte_letters()
+        self.bos = self._vocabulary.id_key(model, "bos")
+        self.eos = self._vocabulary.id_key(model, "eos")
+        self.add_bos = bool(model.get("tokenizer.ggml.add_bos_token", self._scheme.add_bos))
+        special = self._vocabulary.special
+        ends = {self._vocabulary.id_key(model, name) for name in _END_KEYS}
+        ends |= {special.get(name) for name in _END_NAMES}
+        self.end_tokens = sorted(token for token in ends if token is not None)
 
     @classmethod
     def from_model(cls, model: ModelFile) -> Tokenizer:
         return cls(model)
 
-    @staticmethod
-    def _strings(model: ModelFile, key: str) -> list[str]:
-        strings = model.array(key)
-        if not isinstance(strings, list) or not strings or not isinstance(strings[0], (str, bytes)):
-            raise BadInput(f"[tokenizer] {model.file_name}: expected an array of strings at {key}, got none")
-        return [s if isinstance(s, str) else s.decode("utf-8", "replace") for s in strings]
-
-    def _id_key(self, model: ModelFile, name: str) -> int | None:
-        token: Any = model.get(f"tokenizer.ggml.{name}_token_id")
-        is_id = isinstance(token, int) and not isinstance(token, bool) and 0 <= token < self.n_vocab
-        return token if is_id else None
-
-    def _find_end_tokens(self, model: ModelFile) -> list[int]:
-        ends = {self._id_key(model, name) for name in _END_KEYS}
-        special = {t: i for i, t in enumerate(self._tokens) if self._types[i] in (_CONTROL, _USER_DEFINED)}
-        ends |= {special.get(name) for name in _END_NAMES}
-        return sorted(token for token in ends if token is not None)
-
     # -- text to tokens
 
     @cached_property
-    def _backend(self) -> Any:
-        import tokenizers
-        from tokenizers import Regex, models, pre_tokenizers
-
-        merges = []
-        for merge in self._merges:
-            left, space, right = merge.partition(" ")
-            if not space or not left or not right:
-                raise BadInput(
-                    f"[tokenizer] {self._file_name}: expected merges of two parts, got {_shown(merge)!r}"
-                )
-            merges.append((left, right))
-        try:
-            bpe = models.BPE(
-                vocab=self._text_vocabulary(merges),
-                merges=merges,
-                ignore_merges=self._pre in _WHOLE_WORDS_WIN,
-            )
-        except Exception as error:
-            raise BadInput(
-                f"[tokenizer] {self._file_name}: expected merges of the vocabulary's tokens: {_shown(error)}"
-            ) from None
-        backend = tokenizers.Tokenizer(bpe)
-        splits: list[Any] = [
-            pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PATTERNS[self._pre]
-        ]
-        splits.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
-        backend.pre_tokenizer = pre_tokenizers.Sequence(splits)
-        return backend
-
-    def _text_vocabulary(self, merges: Sequence[tuple[str, str]]) -> dict[str, int]:
-        """The tokens that a text can become by merging: control tokens only if a merge makes them."""
-        control = self._find(_UNKNOWN, _CONTROL)
-        merged = control.keys() & {left + right for left, right in merges}
-        normal = {
-            token: i
-            for i, (token, kind) in enumerate(zip(self._tokens, self._types, strict=True))
-            if kind != _CONTROL and kind != _UNKNOWN
-        }
-        return {token: i for token, i in control.items() if token in merged or len(token) == 1} | normal
-
-    def _find(self, *types: int) -> dict[str, int]:
-        return {token: i for i, token in enumerate(self._tokens) if self._types[i] in types and token}
-
-    @cached_property
-    def _control(self) -> dict[str, int]:
+    def _control(self) -> Mapping[str, int]:
         """Tokens that only a template may use, by name. One character alone can't be told from text."""
-        found = self._find(_UNKNOWN, _CONTROL)
+        found = self._vocabulary.of_type(UNKNOWN, CONTROL)
         return {name: token for name, token in found.items() if 1 < len(name) <= MAX_CONTROL_NAME}
 
     @cached_property
-    def _user_defined(self) -> dict[str, int]:
+    def _user_defined(self) -> Mapping[str, int]:
         """Tokens that are taken whole wherever they stand, by name."""
-        return self._find(_USER_DEFINED)
+        return self._vocabulary.of_type(USER_DEFINED)
 
     @cached_property
-    def _control_pattern(self) -> re.Pattern[str]:
-        return _any_of(self._control)
+    def _control_names(self) -> _Names:
+        return _Names(self._control)
 
     @cached_property
-    def _user_defined_pattern(self) -> re.Pattern[str]:
-        return _any_of(self._user_defined)
+    def _user_defined_names(self) -> _Names:
+        return _Names(self._user_defined)
 
     @cached_property
-    def _special_pattern(self) -> re.Pattern[str]:
-        return _any_of([*self._control, *self._user_defined])
+    def _special_names(self) -> _Names:
+        return _Names({*self._control, *self._user_defined})
 
     def encode(
         self, text: str, parse_special: bool = False, add_bos: bool | None = None, drop: str = ""
@@ -237,12 +162,14 @@ class Tokenizer:
         if (self.add_bos if add_bos is None else add_bos) and self.bos is not None:
             ids.append(self.bos)
         at = 0
-        for match in (self._special_pattern if parse_special else self._user_defined_pattern).finditer(text):
-            ids += self._plain(text[at : match.start()], drop)
-            name = match.group()
+        first = True
+        names = self._special_names if parse_special else self._user_defined_names
+        for begin, end in names.apart(text):
+            ids += self._plain(text[at:begin], drop, first)
+            name = text[begin:end]
             ids.append(self._user_defined[name] if name in self._user_defined else self._control[name])
-            at = match.end()
-        return ids + self._plain(text[at:], drop)
+            at, first = end, True
+        return ids + self._plain(text[at:], drop, first)
 
     def muted(self, text: str, mark: str) -> str:
         """`text` with `mark` inside every name of a control token, and inside an end that could begin one.
@@ -252,43 +179,33 @@ class Tokenizer:
         Args:
             mark: one character that stands in no token's name.
         """
-        cuts = set()
-        at = -1
-        while found := self._control_pattern.search(text, at + 1):
-            at = found.start()
-            cuts.add(at + 1)
-        longest = max(map(len, self._control), default=0)
-        for at in range(max(0, len(text) - longest), len(text)):
-            if any(name.startswith(text[at:]) for name in self._control):
+        names = self._control_names
+        cuts = {begin + 1 for begin, _ in names.starting(text)}
+        for at in range(max(0, len(text) - names.longest), len(text)):
+            if names.any_begins_with(text[at:]):
                 cuts.add(at + 1)
         edges = [0, *sorted(cuts), len(text)]
         return mark.join(text[begin:end] for begin, end in itertools.pairwise(edges))
 
-    def _plain(self, text: str, drop: str) -> list[int]:
+    def _plain(self, text: str, drop: str, first: bool) -> list[int]:
         # Lone surrogates (bytes that were no UTF-8) have no encoding; they become question marks.
         text = (text.replace(drop, "") if drop else text).encode("utf-8", "replace").decode("utf-8")
-        return list(self._backend.encode(text, add_special_tokens=False).ids) if text else []
+        return self._scheme.ids(text, first) if text else []
 
     # -- tokens to text
 
     def token_bytes(self, token: int) -> bytes:
         """What a token writes; nothing for control tokens and ids out of range."""
-        if not 0 <= token < self.n_vocab or self._types[token] == _CONTROL:
+        if not 0 <= token < self.n_vocab or self._types[token] in (CONTROL, UNKNOWN, UNUSED):
             return b""
-        text = self._tokens[token]
-        if self._types[token] == _USER_DEFINED:
-            return text.encode()
-        try:
-            return bytes(self._letters[letter] for letter in text)
-        except KeyError:
-            return text.encode()
+        return self._scheme.token_bytes(self._tokens[token], self._types[token])
 
     def decode(self, tokens: Iterable[int]) -> str:
         return b"".join(map(self.token_bytes, tokens)).decode("utf-8", "replace")
 
     def piece(self, token: int) -> str:
         """One token for showing; a control token by its name, half a character as its replacement."""
-        if 0 <= token < self.n_vocab and self._types[token] == _CONTROL:
+        if 0 <= token < self.n_vocab and self._types[token] in (CONTROL, UNKNOWN, UNUSED):
             return self._tokens[token]
         return self.token_bytes(token).decode("utf-8", "replace")
 
@@ -309,22 +226,3 @@ class StreamDecoder:
     def flush(self) -> str:
         """What is left at the end: half a character becomes its replacement."""
         return self._utf8.decode(b"", final=True)
-
-
-# C0 and C1 controls, DEL; marks that turn or hide text: bidirectional controls, zero-width characters and
-# joiners, BOM, soft hyphen, interlinear annotation, invisible tags; lone surrogates.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_LINE_ENDS = re.compile("\r\n|[\u2028\u2029]")
-
-
-def printable(text: str, newlines: bool = True) -> str:
-    """A model's or a file's text, fit for a terminal: nothing in it can move a cursor, colour or hide.
-
-    Args:
-        newlines: keep line feeds (tabs become spaces); else a line feed becomes a space too.
-    """
-    text = _UNSAFE.sub("", _LINE_ENDS.sub("\n", text).replace("\t", "    "))
-    return text if newlines else text.replace("\n", " ")

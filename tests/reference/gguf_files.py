@@ -43,7 +43,7 @@ def write_model(
 
 
 def tokenizer_keys(
-    pre: str,
+    pre: str | None,
     merges: Iterable[str] = ("t h",),
     control: Iterable[str] = (),
     user_defined: Iterable[str] = (),
@@ -51,6 +51,7 @@ def tokenizer_keys(
 ) -> dict[str, Any]:
     """Keys of a byte-level tokenizer: 256 letters, a token a merge ("a b"), then the special tokens.
 
+    pre None leaves the pre-tokenizer's name out.
     A keyword `eos_token_id` becomes tokenizer.ggml.eos_token_id; `words` adds tokens that no merge makes.
     """
     merges, control, user_defined = list(merges), list(control), list(user_defined)
@@ -59,7 +60,7 @@ def tokenizer_keys(
     types = [1] * len(normal) + [CONTROL] * len(control) + [USER_DEFINED] * len(user_defined)
     return {
         "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": pre,
+        **({} if pre is None else {"tokenizer.ggml.pre": pre}),
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.token_type": types,
         "tokenizer.ggml.merges": merges,

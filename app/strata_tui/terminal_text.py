@@ -1,0 +1,21 @@
+"""Text from outside, fit for a terminal."""
+
+import re
+
+# C0 and C1 controls, DEL; marks that turn or hide text: bidirectional controls, zero-width characters and
+# joiners, BOM, soft hyphen, interlinear annotation, invisible tags; lone surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_LINE_ENDS = re.compile("\r\n|[\u2028\u2029]")
+
+
+def printable(text: str, newlines: bool = True) -> str:
+    """A model's or a file's text, fit for a terminal: nothing in it can move a cursor, colour or hide.
+
+    Args:
+        newlines: keep line feeds (tabs become spaces); else a line feed becomes a space too.
+    """
+    text = _UNSAFE.sub("", _LINE_ENDS.sub("\n", text).replace("\t", "    "))
+    return text if newlines else text.replace("\n", " ")
