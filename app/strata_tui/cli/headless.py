@@ -19,6 +19,7 @@ from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import EVENT_DTYPE, Events
 from strata_tui.gguf_file import ModelFile, embedded_model_path
 from strata_tui.options import RunOptions
+from strata_tui.record.recorder import Recorder, recording_header, token_piece
 from strata_tui.tokenizer import printable
 
 DRAIN_S = 0.05  # rings hold far more than is recorded in this time
@@ -100,12 +101,14 @@ def decode(
     options: RunOptions,
     write: Callable[[str], None],
     log: Callable[[str], None] = lambda line: None,
+    recorder: Recorder | None = None,
 ) -> Outcome:
     """Run one request to its end.
 
     Args:
         write: is given the text as it comes.
         log: is given the lines of STRATA_PIPELINE_LOG, where that is asked for.
+        recorder: is given the request, its events and its text.
 
     Raises:
         BadInput: a prompt that can't be used.
@@ -133,6 +136,9 @@ def decode(
         replay = session.record_plain(tokens, **request) if engine.switches.draft.startswith("replay") else []
         engine.events()  # what was recorded before this request
         if not interrupt.asked:
+            if recorder is not None:
+                shown = options.prompt if options.prompt is not None else _prompt_text(engine, tokens)
+                recorder.begin(engine.now_ns(), tokens, shown, options.sampling, options.max_tokens)
             session.start(tokens, replay=replay, **request)
         if interrupt.asked:  # perhaps between the two
             session.cancel()
@@ -140,14 +146,19 @@ def decode(
             ended = not session.running
             new = session.read()
             emitted += new
-            say(decoder.feed(new))
+            piece = decoder.feed(new) + (decoder.flush() if ended else "")
+            say(piece)
             events.append(engine.events())
+            if recorder is not None:
+                recorder.take(events[-1])
+                recorder.wrote(engine.now_ns(), new, piece)
             for line in verdicts.take(events[-1]) if verdicts else ():
                 log(line)
             if ended:
                 break
             session.wait(DRAIN_S)
-    say(decoder.flush())
+    if recorder is not None:
+        recorder.end(engine.now_ns(), session.finish, session.error, session.stats())
     for line in verdicts.finish() if verdicts else ():
         log(line)
     if session.finish == "error":
@@ -160,6 +171,13 @@ def decode(
         events=np.concatenate(events) if events else np.empty(0, EVENT_DTYPE),
         interrupted=interrupt.asked,
     )
+
+
+def _prompt_text(engine: Engine, tokens: list[int]) -> str:
+    try:
+        return engine.tokenizer.decode(tokens)
+    except BadInput:
+        return ""
 
 
 class _Silent:
@@ -216,3 +234,23 @@ def log_lines(options: RunOptions) -> Iterator[Callable[[str], None]]:
         return
     with options.log.open("a", encoding="utf-8") as file:
         yield lambda line: print(line, file=file)
+
+
+@contextmanager
+def recording_to(path: Path | None, engine: Engine) -> Iterator[Recorder | None]:
+    """Records what is decoded within; None where no file is named.
+
+    Raises:
+        StrataError: it could not be written to its end.
+    """
+    if path is None:
+        yield None
+        return
+    before = engine.dropped_events
+    recorder = Recorder(path, lambda: recording_header(engine), token_piece(engine))
+    try:
+        yield recorder
+    finally:
+        recorder.close(engine.dropped_events - before)
+    if recorder.error:
+        raise StrataError(f"[recording] {path}: {recorder.error}")

@@ -47,6 +47,11 @@ def read_prompt(command: str, prompt: str | None, file: str | None, ids: str | N
 @click.option(
     "--trace", type=click.Path(path_type=Path), help="Write a trace for Perfetto: .json.gz or .json."
 )
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="Write a recording, .strata: for replay, export, compare.",
+)
 @run_options
 def command(
     model: Path | None,
@@ -56,6 +61,7 @@ def command(
     max_tokens: int,
     as_json: bool,
     trace: Path | None,
+    record: Path | None,
     **options: Any,
 ) -> int:
     """Decode a prompt without the console.
@@ -66,15 +72,26 @@ def command(
     run = gather(options, model, max_tokens=max_tokens, **read_prompt("run", prompt, file, ids))
     from strata_tui.analysis.explained import Explained
     from strata_tui.cli import INTERRUPTED
-    from strata_tui.cli.headless import about, decode, log_lines, open_engine, output_file, to_stdout
+    from strata_tui.cli.headless import (
+        about,
+        decode,
+        log_lines,
+        open_engine,
+        output_file,
+        recording_to,
+        to_stdout,
+    )
     from strata_tui.report import request_lines, run_json, summary_lines
 
     if trace is not None:
         output_file(trace, "--trace")
+    if record is not None:
+        output_file(record, "--record")
     with log_lines(run) as log, open_engine(run) as engine:
         for note in (*run.notes, *engine.notices()):
             log(note)
-        outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout, log)
+        with recording_to(record, engine) as recorder:
+            outcome = decode(engine, run, (lambda piece: None) if as_json else to_stdout, log, recorder)
         if not as_json:
             to_stdout("\n" if sys.stdout.isatty() else "")
         for line in (
@@ -87,6 +104,8 @@ def command(
 
             write_trace(trace, outcome.events, trace_meta(engine))
             log(f"trace: {trace} ({len(outcome.events):,} events)")
+        if record is not None:
+            log(f"recording: {record} ({len(outcome.events):,} events)")
         in_force = engine.switches.in_force()
         explained = Explained(outcome.events, len(engine.stages), in_force["pipeline_windows"])
         if as_json:

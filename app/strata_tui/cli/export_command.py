@@ -1,0 +1,46 @@
+"""strata-tui export: a recording for other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from strata_tui.errors import BadInput
+
+_ENDINGS = (".json.gz", ".json", ".csv")
+
+
+@click.command("export")
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help=".json.gz or .json: a Chrome trace, for Perfetto; .csv: a line an event.",
+)
+def command(recording: Path, output: Path) -> None:
+    """A recording as a Chrome trace or as a table.
+
+    RECORDING is a .strata file, or a text trace of the upstream engine.
+    """
+    if not output.name.endswith(_ENDINGS):
+        raise BadInput(f"-o: expected a name that ends in {', '.join(_ENDINGS)}, got {output.name}")
+    from strata_tui.cli.headless import output_file
+    from strata_tui.record.reading import open_recording
+
+    output_file(output, "-o")
+    opened = open_recording(recording)
+    if output.suffix == ".csv":
+        from strata_tui.record.table import write_table
+
+        write_table(output, opened)
+    else:
+        from strata_tui.record.trace import write_trace
+
+        write_trace(output, opened.events, opened.trace_meta())
+    if opened.note:
+        print(opened.note, file=sys.stderr)
+    print(f"{output}: {len(opened.events):,} events, {len(opened.requests)} texts", file=sys.stderr)

@@ -1,0 +1,76 @@
+"""A recording as a table: a line an event."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+
+from strata_tui.analysis.view import toggle_text
+from strata_tui.events import DRAFT_LANE, HOST_LANE, Finish, Kind, MissCause, WindowFate
+from strata_tui.files import whole_file
+from strata_tui.record.recording import Recording
+
+COLUMNS = ("start_ns", "dur_ns", "kind", "stage", "window", "rows", "a", "b", "means")
+EVENTS_A_WRITE = 1 << 15
+_LANES = {DRAFT_LANE: "draft", HOST_LANE: "host"}
+_NAMES = {
+    Kind.window: (WindowFate, "b"),
+    Kind.guess_kept: (WindowFate, "b"),
+    Kind.miss: (MissCause, "a"),
+    Kind.request_end: (Finish, "a"),
+}
+
+
+def write_table(path: Path, recording: Recording) -> None:
+    """Write a .csv file: times in ns since the first event, kinds and lanes by name, `a` and `b` as numbers.
+
+    `means` says in words what the numbers of an event stand for: a token (quoted, as JSON), a switch, a fate.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    events = recording.events
+    events = events[np.argsort(events["start_ns"], kind="stable")]
+    first = events["start_ns"][0] if len(events) else 0
+    kinds = {int(kind): kind.name for kind in Kind}
+    lanes = {stage: _LANES.get(stage, str(stage)) for stage in range(256)}
+    means = _Meanings(recording)
+    with whole_file(path) as raw:
+        raw.write((",".join(COLUMNS) + "\n").encode())
+        for at in range(0, len(events), EVENTS_A_WRITE):
+            block = events[at : at + EVENTS_A_WRITE]
+            lines = io.StringIO()
+            csv.writer(lines, lineterminator="\n").writerows(
+                (start, dur, kinds[kind], lanes[stage], window, rows, a, b, means.of(kind, a, b))
+                for start, dur, window, kind, stage, rows, a, b in zip(
+                    (block["start_ns"] - first).tolist(),
+                    *(block[name].tolist() for name in (block.dtype.names or ())[1:]),
+                    strict=True,
+                )
+            )
+            raw.write(lines.getvalue().encode())
+
+
+class _Meanings:
+    def __init__(self, recording: Recording) -> None:
+        self._piece = recording.piece
+        self._tokens: dict[int, str] = {}
+
+    def of(self, kind: int, a: int, b: int) -> str:
+        """In words; "" where the numbers say all."""
+        if kind in (Kind.token, Kind.draft_token):
+            if (text := self._tokens.get(a)) is None:
+                # JSON's quotes also keep a spreadsheet from reading a text as a formula
+                text = self._tokens[a] = json.dumps(self._piece(a)) if a >= 0 else ""
+            return text
+        if kind == Kind.toggle:
+            return toggle_text(a, b)
+        if kind in _NAMES:
+            of, field = _NAMES[Kind(kind)]
+            number = a if field == "a" else b
+            return of(number).name if number in of._value2member_map_ else ""
+        return ""

@@ -1,0 +1,73 @@
+"""run --record and what reads it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+from tests.cli.program import QWEN35, Strata
+
+from strata_tui.events import Kind
+from strata_tui.record.recording import read_recording
+
+RUN = ("run", QWEN35, "--tokens", "5,6,7", "-n", "24", "--ignore-eos", "--kv", "f32")
+
+
+def test_a_run_is_recorded_whole(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "a.strata"
+    ran = strata(*RUN, "--overlap", "--json", "--record", path)
+    assert ran.code == 0 and f"recording: {path}" in ran.err
+    told = json.loads(ran.out)
+    recording = read_recording(path)
+    assert recording.note == ""
+    assert (recording.model, recording.model_sha256) == (told["model"], told["model_sha256"])
+    assert recording.switches["overlap"] is True
+    (request,) = recording.requests
+    assert list(request.prompt_tokens) == [5, 6, 7]
+    assert request.tokens == told["token_ids"]
+    assert "".join(piece.text for piece in request.pieces) == told["text"]
+    assert request.finish == "length" and request.stats is not None
+    assert request.stats["windows"] == told["windows"]
+    tokens = recording.events[recording.events["kind"] == Kind.token]
+    assert tokens["a"][np.argsort(tokens["b"])].tolist() == told["token_ids"]
+
+
+def test_recording_changes_nothing_of_the_json(strata: Strata, tmp_path: Path) -> None:
+    plain = json.loads(strata(*RUN, "--json").out)
+    recorded = json.loads(strata(*RUN, "--json", "--record", tmp_path / "a.strata").out)
+    assert plain.keys() == recorded.keys()
+    assert plain["token_ids"] == recorded["token_ids"]
+
+
+def test_export_writes_what_the_run_would_have_traced(strata: Strata, tmp_path: Path) -> None:
+    recording, trace, exported = (tmp_path / name for name in ("a.strata", "a.json.gz", "b.json.gz"))
+    assert strata(*RUN, "--record", recording, "--trace", trace).code == 0
+    done = strata("export", recording, "-o", exported)
+    assert (done.code, done.out) == (0, "") and "1 texts" in done.err
+
+    def records(path: Path) -> list[str]:
+        told = json.loads(gzip.decompress(path.read_bytes()))
+        return sorted(json.dumps(record, sort_keys=True) for record in told["traceEvents"])
+
+    assert records(exported) == records(trace)
+    assert strata("export", recording, "-o", tmp_path / "a.csv").code == 0
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert len(lines) == 1 + len(read_recording(recording).events)
+
+
+def test_a_cut_recording_is_exported_up_to_the_cut_with_one_line(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "a.strata"
+    strata(*RUN, "--record", path)
+    path.write_bytes(path.read_bytes()[:-30])
+    done = strata("export", path, "-o", tmp_path / "a.csv")
+    assert done.code == 0
+    assert sum("cut off at byte" in line for line in done.err.splitlines()) == 1
+
+
+def test_refusals(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "a.strata"
+    assert "ends in .json.gz, .json, .csv" in strata("export", path, "-o", tmp_path / "a.txt").error
+    assert "No such file" in strata("export", path, "-o", tmp_path / "a.csv").error
+    assert "expected a recording" in strata("export", QWEN35, "-o", tmp_path / "a.csv").error
+    assert "--record: expected a file" in strata(*RUN, "--record", tmp_path / "no" / "a.strata").error
+    assert not (tmp_path / "a.csv").exists()
