@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -23,6 +21,7 @@ _NAMES = {
     Kind.miss: (MissCause, "a"),
     Kind.request_end: (Finish, "a"),
 }
+_TELLING = frozenset({Kind.token, Kind.draft_token, Kind.toggle, *_NAMES})
 
 
 def write_table(path: Path, recording: Recording) -> None:
@@ -43,16 +42,16 @@ def write_table(path: Path, recording: Recording) -> None:
         raw.write((",".join(COLUMNS) + "\n").encode())
         for at in range(0, len(events), EVENTS_A_WRITE):
             block = events[at : at + EVENTS_A_WRITE]
-            lines = io.StringIO()
-            csv.writer(lines, lineterminator="\n").writerows(
-                (start, dur, kinds[kind], lanes[stage], window, rows, a, b, means.of(kind, a, b))
-                for start, dur, window, kind, stage, rows, a, b in zip(
-                    (block["start_ns"] - first).tolist(),
-                    *(block[name].tolist() for name in (block.dtype.names or ())[1:]),
-                    strict=True,
-                )
-            )
-            raw.write(lines.getvalue().encode())
+            columns = [
+                block[name].tolist() for name in ("dur_ns", "window", "rows", "kind", "stage", "a", "b")
+            ]
+            rows = zip((block["start_ns"] - first).tolist(), *columns, strict=True)
+            lines = [
+                f"{start},{dur},{kinds[kind]},{lanes[stage]},{window},{rows_},{a},{b},"
+                f"{means.of(kind, a, b) if kind in _TELLING else ''}\n"
+                for start, dur, window, rows_, kind, stage, a, b in rows
+            ]
+            raw.write("".join(lines).encode())
 
 
 class _Meanings:
@@ -61,16 +60,18 @@ class _Meanings:
         self._tokens: dict[int, str] = {}
 
     def of(self, kind: int, a: int, b: int) -> str:
-        """In words; "" where the numbers say all."""
+        """In words, as a cell; "" where the numbers say all."""
         if kind in (Kind.token, Kind.draft_token):
             if (text := self._tokens.get(a)) is None:
-                # JSON's quotes also keep a spreadsheet from reading a text as a formula
-                text = self._tokens[a] = json.dumps(self._piece(a)) if a >= 0 else ""
+                text = self._tokens[a] = _cell(json.dumps(self._piece(a))) if a >= 0 else ""
             return text
         if kind == Kind.toggle:
             return toggle_text(a, b)
-        if kind in _NAMES:
-            of, field = _NAMES[Kind(kind)]
-            number = a if field == "a" else b
-            return of(number).name if number in of._value2member_map_ else ""
-        return ""
+        of, field = _NAMES[Kind(kind)]
+        number = a if field == "a" else b
+        return of(number).name if number in of._value2member_map_ else ""
+
+
+def _cell(quoted: str) -> str:
+    """A text in JSON's quotes, and these in the table's: no spreadsheet takes it for a formula."""
+    return '"' + quoted.replace('"', '""') + '"'
