@@ -14,7 +14,7 @@ APP = TREE / "app" / "strata_tui"
 CORE_LEVELS = ["base", "trace", "kernels", "model", "device", "split", "decode", "engine", "bind"]
 NATIVE_IMPORTERS = {"engine.py", "gguf_file.py"}
 # Faces may import everything below them; `cli` opens the console, but only when asked to (inside a function).
-APP_LEVELS = {"": 0, "record": 1, "analysis": 1, "check": 1, "bench": 1, "cli": 2, "tui": 2}
+APP_LEVELS = {"": 0, "record": 1, "analysis": 1, "check": 1, "bench": 1, "plan": 1, "cli": 2, "tui": 2}
 
 
 def core_level(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from strata_tui.report import rates
 from strata_tui.switches import SWITCHES
 
 WARM_UP_TOKENS = 32
+LISTEN_S = 0.05  # rings hold far more than is recorded in this time
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,17 @@ def standing_switches(engine: Engine) -> dict[str, Any]:
     return {switch.name: getattr(engine.switches, switch.name) for switch in SWITCHES}
 
 
-def run_once(engine: Engine, request: Request, replay: Sequence[int] = ()) -> Run:
+def run_once(
+    engine: Engine,
+    request: Request,
+    replay: Sequence[int] = (),
+    listen: Callable[[], None] | None = None,
+) -> Run:
     """Decode one prompt in a new session, switches as they stand.
 
     Args:
         replay: the text that `replay:Q` drafts from; without it it is recorded first.
+        listen: is called while it decodes and at its end, often enough to drain the events.
 
     Raises:
         BadInput: a prompt that can't be used.
@@ -77,9 +84,13 @@ def run_once(engine: Engine, request: Request, replay: Sequence[int] = ()) -> Ru
     try:
         session.start(request.tokens, replay=replay, **asked)
         while session.running:
-            session.wait(0.5)
+            session.wait(0.5 if listen is None else LISTEN_S)
             tokens += session.read()
+            if listen is not None:
+                listen()
         tokens += session.read()
+        if listen is not None:
+            listen()
     finally:  # Ctrl-C
         if session.running:
             session.cancel()

@@ -1,0 +1,90 @@
+"""A split that balances times instead of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """What a window costs on one device.
+
+    Attributes:
+        layer_ms: of each layer of the trunk.
+        tail_ms: what comes on top where the last stage lies: output norm, head, picks.
+    """
+
+    layer_ms: tuple[float, ...]
+    tail_ms: float
+
+    def stage_ms(self, first: int, end: int) -> float:
+        """A stage of the layers [first, end); the tail goes with the last layer."""
+        return sum(self.layer_ms[first:end]) + self.tail_ms * (end == len(self.layer_ms))
+
+
+def stages_ms(split: Sequence[int], times: Sequence[LayerTimes]) -> list[float]:
+    """Of each stage, on its device's times."""
+    bounds = (0, *split, len(times[0].layer_ms))
+    return [of_device.stage_ms(a, b) for of_device, (a, b) in zip(times, pairwise(bounds), strict=True)]
+
+
+def balanced_by_time(times: Sequence[LayerTimes], last_ms: float = 0.0) -> tuple[int, ...]:
+    """First layer of each later stage, so that the slowest stage is as fast as can be.
+
+    Of splits that are equal in this the one with the least sum is taken: it is the fastest while nothing overlaps.
+
+    Args:
+        times: of each stage's device, one a stage; at most as many stages as layers.
+        last_ms: what the last stage does besides in each window (the verdict).
+    """
+    n, n_stages = len(times[0].layer_ms), len(times)
+    nowhere = (float("inf"), float("inf"), 0)
+    # best[i]: over the first i layers: the slowest stage, the sum, and where the last stage begins
+    best = [(0.0, 0.0, 0)] + [nowhere] * n
+    choices = []
+    for s, of_device in enumerate(times):
+        is_last = s == n_stages - 1
+        row = [nowhere] * (n + 1)
+        for i in range(s + 1, n - (n_stages - 1 - s) + 1):
+            for j in range(s, i):
+                ms = of_device.stage_ms(j, i) + last_ms * is_last
+                row[i] = min(row[i], (max(best[j][0], ms), best[j][1] + ms, j))
+        choices.append(row)
+        best = row
+    split, end = [], n
+    for row in reversed(choices[1:]):
+        end = row[end][2]
+        split.append(end)
+    return tuple(reversed(split))
+
+
+def layer_times(group_ms: Sequence[float], split: Sequence[int], layer_bytes: Sequence[int]) -> LayerTimes:
+    """Times of layers from those of groups of them, of which the last one has the tail besides.
+
+    A group's time is shared out by bytes. What the last group takes beyond the median time of a byte in the
+    others is the tail.
+
+    Args:
+        group_ms: measured, of each group.
+        split: first layer of each later group; at least one.
+        layer_bytes: of each layer.
+    """
+    groups = list(pairwise((0, *split, len(layer_bytes))))
+    sizes = [sum(layer_bytes[a:b]) or b - a for a, b in groups]
+    of_a_byte = sorted(ms / size for ms, size in zip(group_ms[:-1], sizes[:-1], strict=True))
+    middle = of_a_byte[len(of_a_byte) // 2]
+    last_ms = min(group_ms[-1], middle * sizes[-1])
+    layer_ms: list[float] = []
+    for (a, b), ms, size in zip(groups, (*group_ms[:-1], last_ms), sizes, strict=True):
+        layer_ms += [ms * (layer_bytes[k] or (size == b - a)) / size for k in range(a, b)]
+    return LayerTimes(tuple(layer_ms), group_ms[-1] - last_ms)
+
+
+def scaled_to(times: LayerTimes, split: Sequence[int], stage: int, measured_ms: float) -> LayerTimes:
+    """The same shares, so that this stage takes what it was measured to take: groups have overheads of their own."""
+    bounds = (0, *split, len(times.layer_ms))
+    shares = times.stage_ms(bounds[stage], bounds[stage + 1])
+    factor = measured_ms / shares if shares > 0 and measured_ms > 0 else 1.0
+    return LayerTimes(tuple(ms * factor for ms in times.layer_ms), times.tail_ms * factor)

@@ -1,0 +1,80 @@
+"""Short runs: what each stage of a placement takes, and what each layer does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strata_tui.bench.one_run import Request, Run, run_once
+from strata_tui.engine import Engine
+from strata_tui.events import EVENT_DTYPE, Events, Kind, WindowFate
+from strata_tui.gguf_file import ModelFile
+from strata_tui.options import DeviceChoice, Placement
+from strata_tui.placement import MAX_STAGES, balanced_split
+from strata_tui.plan.balance import LayerTimes, layer_times
+
+PROBE_TOKENS = 48
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run with its events.
+
+    Attributes:
+        rows: of most windows.
+        stage_ms: median of a window of so many rows, on each stage; 0 where there was none.
+    """
+
+    run: Run
+    events: Events
+    rows: int
+    stage_ms: tuple[float, ...]
+
+
+def measured(engine: Engine, request: Request) -> Measured:
+    """One run on a warm engine, switches as they stand."""
+    run_once(engine, replace(request, max_tokens=min(32, request.max_tokens or 32)))
+    engine.events()
+    parts: list[Events] = []
+    run = run_once(engine, request, listen=lambda: parts.append(engine.events()))
+    events = np.concatenate(parts) if parts else np.empty(0, EVENT_DTYPE)
+    rows = common_rows(events)
+    return Measured(run, events, rows, stage_ms(events, len(engine.stages), rows))
+
+
+def common_rows(events: Events) -> int:
+    """Rows of most decode windows; 0 without any."""
+    built = events[(events["kind"] == Kind.window) & (events["b"] != WindowFate.prompt)]
+    counts = Counter(built["rows"].tolist()).most_common(1)
+    return int(counts[0][0]) if counts else 0
+
+
+def stage_ms(events: Events, n_stages: int, rows: int) -> tuple[float, ...]:
+    """Median time of the programs of decode windows with so many rows."""
+    runs = events[(events["kind"] == Kind.run) & (events["b"] == 0) & (events["rows"] == rows)]
+    of_stages = (runs["dur_ns"][runs["stage"] == stage] for stage in range(n_stages))
+    return tuple(float(np.median(ns)) / 1e6 if len(ns) else 0.0 for ns in of_stages)
+
+
+def probe(
+    model: ModelFile, placement: Placement, devices: Sequence[DeviceChoice], request: Request
+) -> list[LayerTimes]:
+    """Times of layers on each of these devices: the model in as many stages as it has layers, all on one device.
+
+    Weights are mapped, not copied: such an engine costs its K/V cells and buffers.
+    """
+    groups = min(model.n_layers, MAX_STAGES)
+    split = balanced_split(model.layer_bytes, 0, groups)
+    found: dict[DeviceChoice, LayerTimes] = {}
+    for device in devices:
+        if device in found:
+            continue
+        fine = replace(placement, stages=None, split=split, devices=(device,) * groups, pipeline_max=0)
+        with Engine(model, fine) as engine:
+            short = replace(request, max_tokens=min(PROBE_TOKENS, request.max_tokens or PROBE_TOKENS))
+            times = measured(engine, short).stage_ms
+        found[device] = layer_times(times, split, model.layer_bytes)
+    return [found[device] for device in devices]
