@@ -60,6 +60,20 @@ def test_a_switch_of_one_arm_does_not_hold_for_the_next(kept: KeptEngines) -> No
     assert between.stats["drafted"] == 0 < after.stats["drafted"]
 
 
+def test_a_bound_is_told_where_it_is_asked_for(model: ModelFile, kept: KeptEngines) -> None:
+    engines = KeptEngines(model, bound=True)
+    replayed = arm("a", pipeline_windows=2, draft="replay:0.8", theta=0.0)
+    for _ in range(2):
+        run = engines.run(replayed, REQUEST)
+        assert run.bound
+        assert run.bound["full_depth_ms"] <= run.bound["same_depth_ms"] <= run.bound["actual_ms"]
+        assert run.over_bound("same_depth") == run.bound["actual_ms"] / run.bound["same_depth_ms"]
+        # Of this text alone, although the one that drafts come from was decoded just before.
+        assert run.bound["actual_ms"] == pytest.approx(run.stats["window_ns"] / 1e6, rel=0.2)
+    engines.close()
+    assert kept.run(arm("b"), REQUEST).over_bound("same_depth") is None
+
+
 def test_every_run_reads_its_prompt_anew(kept: KeptEngines) -> None:
     for _ in range(2):
         assert kept.run(arm("a"), REQUEST).stats["cached_tokens"] == 0

@@ -31,10 +31,13 @@ def test_arms_take_their_flags_over_those_of_all(strata: Strata) -> None:
 
 
 def test_emulated_devices_are_named(strata: Strata) -> None:
-    result = strata(*QUICK, "--arm", "real:", "--arm", "even: --device even:3,even:3", "--markdown")
+    result = strata(
+        *QUICK, "--arm", "real:", "--arm", "even: --device even:3,even:3", "--markdown", "--bound"
+    )
     assert result.code == 0
     assert "| even [emulated] |" in result.out
     assert "| real |" in result.out
+    assert "even [emulated]: actual / lower bound 1." in result.out
     assert "even [emulated]: 3 ms" not in result.err
 
 

@@ -60,7 +60,7 @@ def _has_rate(arm: Mapping[str, Any]) -> bool:
 
 def refuse_unlike(former: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises BadInput with the first thing that is not the same; keys that `now` lacks are not looked at."""
-    for key in ("model_sha256", "machine", "prompt", "max_tokens", "sampling", "fresh"):
+    for key in ("model_sha256", "machine", "prompt", "max_tokens", "sampling", "fresh", "bound"):
         if key in now and former.get(key) != now[key]:
             raise _unlike(key, former.get(key), now[key])
     then, here = ([arm.get("name") for arm in found["arms"]] for found in (former, now))

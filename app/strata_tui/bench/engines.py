@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from strata_tui.bench.arms import Arm
-from strata_tui.bench.one_run import WARM_UP_TOKENS, Request, Run, run_once, standing_switches
+from strata_tui.bench.one_run import WARM_UP_TOKENS, Request, Run, run_and_record, run_once, standing_switches
 from strata_tui.engine import Engine
 from strata_tui.errors import StrataError
 from strata_tui.gguf_file import ModelFile
@@ -34,10 +34,16 @@ class _Open:
 
 
 class KeptEngines:
-    """An engine for each placement, kept while memory allows; live switches are set before each run."""
+    """An engine for each placement, kept while memory allows; live switches are set before each run.
 
-    def __init__(self, model: ModelFile, note: Callable[[str], None] = lambda line: None) -> None:
+    With `bound` events are recorded, and each run has its lower bound.
+    """
+
+    def __init__(
+        self, model: ModelFile, note: Callable[[str], None] = lambda line: None, bound: bool = False
+    ) -> None:
         self._model = model
+        self._bound = bound
         self._note = note
         self._open: dict[Placement, _Open] = {}  # the last used one last
         self._largest = model.native.size_bytes
@@ -58,6 +64,8 @@ class KeptEngines:
             limit = min(request.max_tokens or WARM_UP_TOKENS, WARM_UP_TOKENS)
             run_once(here.engine, replace(request, max_tokens=limit))
             here.warm.add(arm.name)
+        if self._bound:
+            return run_and_record(here.engine, request, replay)[0]
         return run_once(here.engine, request, replay)
 
     def close(self) -> None:
@@ -68,7 +76,7 @@ class KeptEngines:
         here = self._open.pop(placement, None)
         if here is None:
             self._make_room()
-            engine = Engine(self._model, placement, events=False)
+            engine = Engine(self._model, placement, events=self._bound)
             here = _Open(engine, standing_switches(engine))
             self._largest = max(self._largest, engine_bytes(engine))
         self._open[placement] = here
@@ -107,14 +115,17 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
 class FreshProcesses:
     """A process for every run: it opens the engine, warms it up, runs once and ends."""
 
-    def __init__(self, model: ModelFile) -> None:
+    def __init__(self, model: ModelFile, bound: bool = False) -> None:
         self._model = model
+        self._bound = bound
 
     def run(self, arm: Arm, request: Request, replay: Sequence[int] = ()) -> Run:
         context = multiprocessing.get_context("spawn")  # a fork would share the parent's pages
         here, there = context.Pipe()
         process = context.Process(
-            target=_run_in_child, args=(there, self._model.path, arm, request, tuple(replay)), daemon=True
+            target=_run_in_child,
+            args=(there, self._model.path, self._bound, arm, request, tuple(replay)),
+            daemon=True,
         )
         process.start()
         there.close()
@@ -140,11 +151,13 @@ class FreshProcesses:
         """Nothing is kept."""
 
 
-def _run_in_child(parent: Connection, model: Path, arm: Arm, request: Request, replay: Sequence[int]) -> None:
+def _run_in_child(
+    parent: Connection, model: Path, bound: bool, arm: Arm, request: Request, replay: Sequence[int]
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which gets it too, ends this process
     outcome: Run | Exception
     try:
-        engines = KeptEngines(ModelFile(model))
+        engines = KeptEngines(ModelFile(model), bound=bound)
         try:
             outcome = engines.run(arm, request, replay)
         finally:

@@ -13,6 +13,7 @@ from strata_tui.bench.spread import Spread, by_round
 from strata_tui.events import WindowFate
 
 CLASSES = (WindowFate.fresh, WindowFate.kept_after_fresh, WindowFate.kept_after_kept)
+DEPTHS = ("same_depth", "full_depth")
 RATES = (
     "tokens_per_s",
     "ms_per_window",
@@ -33,6 +34,7 @@ class Figures:
         kept_of_windows: guesses kept, of all verified windows.
         speed: tok/s by round over the first arm's; of the first arm itself all 1.
         window_time: ms per window by round over the first arm's.
+        over_bound: actual time / lower bound, by the key of DEPTHS, where bounds were told.
         other_text: is the text another one than the first arm's by definition?
     """
 
@@ -45,6 +47,7 @@ class Figures:
     kept_of_windows: float | None
     speed: Spread
     window_time: Spread
+    over_bound: dict[str, Spread]
     other_text: bool
 
     @property
@@ -81,6 +84,7 @@ def _of_arm(arm: Arm, runs: Sequence[Run], first_arm: Arm, first: Sequence[Run])
         kept_of_windows=kept / windows if windows else None,
         speed=by_round(_values(runs, "tokens_per_s"), _values(first, "tokens_per_s")),
         window_time=by_round(_values(runs, "ms_per_window"), _values(first, "ms_per_window")),
+        over_bound={depth: Spread.of([run.over_bound(depth) for run in runs]) for depth in DEPTHS},
         other_text=bool(runs and first) and text_group(arm, runs[0]) != text_group(first_arm, first[0]),
     )
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from strata_tui.analysis.explained import Explained
+from strata_tui.analysis.passages import last_text
 from strata_tui.engine import Engine
 from strata_tui.errors import StrataError
+from strata_tui.events import Events
 from strata_tui.options import GREEDY, Sampling
 from strata_tui.report import rates
 from strata_tui.switches import SWITCHES
@@ -35,6 +40,7 @@ class Run:
         backend: the kernels of each layer; texts of different ones need not be equal.
         stages: of each device, first_layer, last_layer.
         notices: what the engine said, one line each.
+        bound: actual_ms, same_depth_ms and full_depth_ms where events were recorded.
     """
 
     tokens: tuple[int, ...]
@@ -45,15 +51,30 @@ class Run:
     stages: tuple[Mapping[str, Any], ...] = ()
     emulated: bool = False
     notices: tuple[str, ...] = ()
+    bound: Mapping[str, float] | None = None
 
     @property
     def rates(self) -> dict[str, Any]:
         return rates(dict(self.stats))
 
+    def over_bound(self, depth: str) -> float | None:
+        """Actual time / the lower bound at this depth: same_depth or full_depth."""
+        return self.bound["actual_ms"] / self.bound[f"{depth}_ms"] if self.bound else None
+
 
 def standing_switches(engine: Engine) -> dict[str, Any]:
     """What each switch stands at: of a new engine, its defaults for this file."""
     return {switch.name: getattr(engine.switches, switch.name) for switch in SWITCHES}
+
+
+def run_and_record(engine: Engine, request: Request, replay: Sequence[int] = ()) -> tuple[Run, Events]:
+    """`run_once` on an engine that records events: its lower bound is told, the events come beside it."""
+    engine.events()
+    parts: list[Events] = []
+    run = run_once(engine, request, replay, listen=lambda: parts.append(engine.events()))
+    events = last_text(np.concatenate(parts))  # a text that was recorded for `replay` came before
+    flight = run.in_force["pipeline_windows"]
+    return replace(run, bound=Explained(events, len(run.stages), flight).bound()), events
 
 
 def run_once(

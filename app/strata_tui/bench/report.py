@@ -9,7 +9,7 @@ from typing import Any
 
 from strata_tui.bench.arms import Arm
 from strata_tui.bench.baseline import Change
-from strata_tui.bench.figures import Figures, figures
+from strata_tui.bench.figures import DEPTHS, Figures, figures
 from strata_tui.bench.interleaved import Results, notices
 from strata_tui.bench.one_run import Request, Run
 from strata_tui.bench.spread import distinguishable, in_words
@@ -30,6 +30,7 @@ class Bench:
     requests: Sequence[Request]
     fresh: bool
     results: Results
+    bound: bool = False
     load: tuple[float | None, float | None] = (None, None)
     seconds: float = 0.0
     changes: Sequence[Change] = ()
@@ -110,6 +111,9 @@ def detail_lines(bench: Bench) -> list[str]:
             lines.append(f"{name}: {words}, tok/s {of_arm.speed.show('.3f')} of {first}'s by round{other}")
         if of_arm.guesses.get("built"):
             lines.append(f"{name}: {_classes(of_arm)}; {_kept(of_arm)}")
+        if of_arm.over_bound["same_depth"].runs:
+            same, full = (of_arm.over_bound[depth].show(".3f") for depth in DEPTHS)
+            lines.append(f"{name}: actual / lower bound {same} at the same depth, {full} at full depth")
     lines += [f"{name}: {line}" for name, said in notices(bench.results).items() for line in said]
     lines += [f"DIFFERS: {line}" for line in bench.results.differences]
     lines += [change.line() for change in bench.changes]
@@ -149,6 +153,7 @@ def settings(bench: Bench) -> dict[str, Any]:
         "max_tokens": bench.requests[0].max_tokens,
         "sampling": asdict(bench.requests[0].sampling),
         "fresh": bench.fresh,
+        "bound": bench.bound,
         "arms": [{"name": arm.name, "asked": arm.asked} for arm in bench.results.arms],
     }
 
@@ -185,6 +190,7 @@ def _arm_object(of_arm: Figures, first: str) -> dict[str, Any]:
         "classes": {
             name: {"windows": count, "ms": spread.json()} for name, (count, spread) in of_arm.classes.items()
         },
+        "over_bound": {depth: spread.json() for depth, spread in of_arm.over_bound.items()},
         "windows": [run.stats["windows"] for run in of_arm.runs],
         "guesses": of_arm.guesses,
         "kept_of_decided": of_arm.kept_of_decided,

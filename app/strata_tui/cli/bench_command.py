@@ -32,6 +32,7 @@ from strata_tui.errors import BadInput
     help="Rounds of all arms.",
 )
 @click.option("--fresh", is_flag=True, help="A process for every run.")
+@click.option("--bound", is_flag=True, help="Record events: how far is each arm from its lower bound?")
 @prompt_options
 @click.option(
     "--prompt-tokens", metavar="N", type=click.IntRange(1, 1 << 24), help="Prompts of so many tokens."
@@ -58,6 +59,7 @@ def command(
     arms: tuple[str, ...],
     runs: int,
     fresh: bool,
+    bound: bool,
     prompt: str | None,
     file: str | None,
     ids: str | None,
@@ -97,6 +99,7 @@ def command(
         arms=read_arms(arms or DEFAULT_ARMS, options, model, max_tokens=max_tokens, **text),
         rounds=runs,
         fresh=fresh,
+        bound=bound,
         prompt_tokens=prompt_tokens,
         prompt_from=prompt_from,
         baseline=None if baseline is None else read_baseline(baseline),

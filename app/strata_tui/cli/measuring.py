@@ -39,6 +39,7 @@ class Asked:
     arms: Sequence[Arm]
     rounds: int
     fresh: bool = False
+    bound: bool = False
     prompt_tokens: int | None = None
     prompt_from: Path | None = None
     baseline: Mapping[str, Any] | None = None
@@ -65,8 +66,8 @@ def measure(asked: Asked, log: Callable[[str], None]) -> Bench | None:
         notes.append(line)
         log(line)
 
-    engines = KeptEngines(model, said)
-    runner: Runner = FreshProcesses(model) if asked.fresh else engines
+    engines = KeptEngines(model, said, asked.bound)
+    runner: Runner = FreshProcesses(model, asked.bound) if asked.fresh else engines
     try:
         engine = engines.engine(first.placement)
         bench = Bench(
@@ -74,6 +75,7 @@ def measure(asked: Asked, log: Callable[[str], None]) -> Bench | None:
             machine=machine(),
             requests=requests(asked, engine),
             fresh=asked.fresh,
+            bound=asked.bound,
             results=results,
             fail_above=asked.fail_above,
             notes=notes,

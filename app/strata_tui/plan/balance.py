@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,31 +35,38 @@ def stages_ms(split: Sequence[int], times: Sequence[LayerTimes]) -> list[float]:
 def balanced_by_time(times: Sequence[LayerTimes], last_ms: float = 0.0) -> tuple[int, ...]:
     """First layer of each later stage, so that the slowest stage is as fast as can be.
 
-    Of splits that are equal in this the one with the least sum is taken: it is the fastest while nothing overlaps.
+    Of splits that are equal in this the one with the least sum: it is the fastest while nothing overlaps.
 
     Args:
         times: of each stage's device, one a stage; at most as many stages as layers.
         last_ms: what the last stage does besides in each window (the verdict).
     """
+    slowest, _ = _least(times, last_ms, max, math.inf)
+    _, split = _least(times, last_ms, operator.add, slowest * (1 + 1e-12))
+    return split
+
+
+def _least(
+    times: Sequence[LayerTimes], last_ms: float, total: Callable[[float, float], float], at_most_ms: float
+) -> tuple[float, tuple[int, ...]]:
+    """The least `total` of the stages' times over all splits, no stage above `at_most_ms`; and that split."""
     n, n_stages = len(times[0].layer_ms), len(times)
-    nowhere = (float("inf"), float("inf"), 0)
-    # best[i]: over the first i layers: the slowest stage, the sum, and where the last stage begins
-    best = [(0.0, 0.0, 0)] + [nowhere] * n
-    choices = []
+    best = [(0.0, 0)] + [(math.inf, 0)] * n  # over the first i layers: the total, where the last stage begins
+    rows = []
     for s, of_device in enumerate(times):
-        is_last = s == n_stages - 1
-        row = [nowhere] * (n + 1)
+        row = [(math.inf, 0)] * (n + 1)
         for i in range(s + 1, n - (n_stages - 1 - s) + 1):
             for j in range(s, i):
-                ms = of_device.stage_ms(j, i) + last_ms * is_last
-                row[i] = min(row[i], (max(best[j][0], ms), best[j][1] + ms, j))
-        choices.append(row)
+                ms = of_device.stage_ms(j, i) + last_ms * (s == n_stages - 1)
+                if ms <= at_most_ms:
+                    row[i] = min(row[i], (total(best[j][0], ms), j))
+        rows.append(row)
         best = row
     split, end = [], n
-    for row in reversed(choices[1:]):
-        end = row[end][2]
+    for row in reversed(rows[1:]):
+        end = row[end][1]
         split.append(end)
-    return tuple(reversed(split))
+    return best[n][0], tuple(reversed(split))
 
 
 def layer_times(group_ms: Sequence[float], split: Sequence[int], layer_bytes: Sequence[int]) -> LayerTimes:
@@ -83,7 +92,7 @@ def layer_times(group_ms: Sequence[float], split: Sequence[int], layer_bytes: Se
 
 
 def scaled_to(times: LayerTimes, split: Sequence[int], stage: int, measured_ms: float) -> LayerTimes:
-    """The same shares, so that this stage takes what it was measured to take: groups have overheads of their own."""
+    """The same shares, so that this stage takes what was measured: groups have overheads of their own."""
     bounds = (0, *split, len(times.layer_ms))
     shares = times.stage_ms(bounds[stage], bounds[stage + 1])
     factor = measured_ms / shares if shares > 0 and measured_ms > 0 else 1.0

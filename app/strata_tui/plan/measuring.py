@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strata_tui.bench.one_run import Request, Run, run_once
+from strata_tui.bench.one_run import Request, Run, run_and_record, run_once
 from strata_tui.engine import Engine
-from strata_tui.events import EVENT_DTYPE, Events, Kind, WindowFate
+from strata_tui.events import Events, Kind, WindowFate
 from strata_tui.gguf_file import ModelFile
 from strata_tui.options import DeviceChoice, Placement
 from strata_tui.placement import MAX_STAGES, balanced_split
@@ -37,10 +37,7 @@ class Measured:
 def measured(engine: Engine, request: Request) -> Measured:
     """One run on a warm engine, switches as they stand."""
     run_once(engine, replace(request, max_tokens=min(32, request.max_tokens or 32)))
-    engine.events()
-    parts: list[Events] = []
-    run = run_once(engine, request, listen=lambda: parts.append(engine.events()))
-    events = np.concatenate(parts) if parts else np.empty(0, EVENT_DTYPE)
+    run, events = run_and_record(engine, request)
     rows = common_rows(events)
     return Measured(run, events, rows, stage_ms(events, len(engine.stages), rows))
 
@@ -62,7 +59,7 @@ def stage_ms(events: Events, n_stages: int, rows: int) -> tuple[float, ...]:
 def probe(
     model: ModelFile, placement: Placement, devices: Sequence[DeviceChoice], request: Request
 ) -> list[LayerTimes]:
-    """Times of layers on each of these devices: the model in as many stages as it has layers, all on one device.
+    """Times of layers on each of these devices: the model in a stage a layer, all on one device.
 
     Weights are mapped, not copied: such an engine costs its K/V cells and buffers.
     """
