@@ -101,16 +101,16 @@ async def test_plus_and_minus_set_the_longest_draft() -> None:
         assert seat.engine.switches.draft_max == 0
 
 
-async def test_brackets_and_r_cap_the_pace() -> None:
+async def test_brackets_and_c_cap_the_pace() -> None:
     async with console() as seat:
         rates = []
-        for key in ("right_square_bracket", "left_square_bracket", "left_square_bracket", "r", "r"):
+        for key in ("right_square_bracket", "left_square_bracket", "left_square_bracket", "c", "c"):
             await seat.press(key)
             rates.append(seat.engine.switches.rate)
         assert rates == [0, 320, 160, 0, 160]
         await seat.press("right_square_bracket", "right_square_bracket")
         assert seat.engine.switches.rate == 0
-        await seat.press("r", *["left_square_bracket"] * 20, ms=3000)
+        await seat.press("c", *["left_square_bracket"] * 20, ms=3000)
         assert seat.engine.switches.rate == 2
         assert "\u2571\u2571\u2571" in seat.screen, "throttled is drawn as a hatch"
 

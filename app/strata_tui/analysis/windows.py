@@ -162,7 +162,7 @@ class WindowLog:
         self.rows["emitted"][kept] = verdicts["b"][known]
         self.rows["end_ns"][kept] = end[known]
         self.rows["busy_ns"][kept] = since[known]
-        n_drafts = verdicts["rows"].astype(np.int64) - 1
+        n_drafts = np.maximum(verdicts["rows"].astype(np.int64) - 1, 0)  # 0 rows: not known
         self.decoded += len(verdicts)
         self.drafted += int(n_drafts.sum())
         self.accepted += int(verdicts["a"].sum())

@@ -14,6 +14,7 @@ COMMANDS = {
     "eval": "one pass over given tokens: logits and hidden rows to a file",
     "check": "the proof that the switches don't change the text",
     "bench": "measure arms in turn: is one faster?",
+    "replay": "a recording in the console",
     "export": "a recording as a Chrome trace or a table",
     "inspect": "what is in a model file",
     "devices": "what devices there are",

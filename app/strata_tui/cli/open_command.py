@@ -15,7 +15,7 @@ from strata_tui.cli.run_options import MAX_TOKENS, MODEL, PLEASANT, gather, run_
 from strata_tui.options import GREEDY, RunOptions
 
 
-def _no_screen() -> str:
+def no_screen() -> str:
     """Why the console can't be shown here; empty if it can. Textual draws on stderr and reads stdin."""
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         return "standard input, output and error are not all a terminal"
@@ -36,7 +36,7 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
     Texts follow one another until stopped. Press ? in the console for its keys.
     """
     sampling = PLEASANT if model is None else GREEDY
-    reason = _no_screen()
+    reason = no_screen()
     text = {"prompt": prompt, "max_tokens": max_tokens, "ascii": ascii_only}
     run = gather(options, model, sampling, for_console=not reason, **text)
     if reason:

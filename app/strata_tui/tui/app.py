@@ -17,12 +17,13 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from strata_tui.switches import MAX_DRAFTS
-from strata_tui.tui.frame import Frame
+from strata_tui.tui.frame import Frame, Tape
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
 from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.pace import Pace
+from strata_tui.tui.played_texts import PlayedTexts
 from strata_tui.tui.problem import Problem
 from strata_tui.tui.rates import REFRESH_NS, RatesPanel
 from strata_tui.tui.switches import SwitchBar
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from strata_tui.analysis.pipeline_log import PipelineLog
     from strata_tui.analysis.view import Picture, Rates, View
     from strata_tui.events import Events
+    from strata_tui.record.recorder import Recorder
     from strata_tui.tui.opened import Opened
 
 Progress = Callable[[str], None]
@@ -75,7 +77,8 @@ class Console(App[None]):
         Binding("d", "draft", "draft source", show=False),
         Binding("plus,equals_sign", "draft_max(1)", "longer drafts", show=False),
         Binding("minus", "draft_max(-1)", "shorter drafts", show=False),
-        Binding("r", "cap", "cap on or off", show=False),
+        Binding("r", "record", "record, or stop recording", show=False),
+        Binding("c", "cap", "cap on or off", show=False),
         Binding("f", "follow", "follow: live, zoom by itself", show=False),
         Binding("left", "pan(-0.25)", "back in time", show=False),
         Binding("right", "pan(0.25)", "on in time", show=False),
@@ -107,7 +110,7 @@ class Console(App[None]):
         self.view: View
         self.pipeline_log: PipelineLog
         self.axis: TimeAxis
-        self.texts: Texts
+        self.texts: Texts | PlayedTexts
         self._open_model = open_model
         self._auto_refresh = auto_refresh
         self._notes = notes
@@ -120,6 +123,8 @@ class Console(App[None]):
         self._rates_due_ns = 0
         self._begin_ns = 0
         self._last_cap = 20.0
+        self._recorder: Recorder | None = None
+        self._dropped_before = 0  # events, when the recording began
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "strata-dark"
@@ -205,7 +210,7 @@ class Console(App[None]):
         self.view = View(len(label.stages), draft_lane=label.has_draft_layer)
         self.pipeline_log = PipelineLog()
         self.axis = TimeAxis()
-        self.texts = Texts(self.opened)
+        self.texts = Texts(self.opened) if self.opened.tape is None else PlayedTexts(self.opened.tape)
         self._begin_ns = self.opened.engine.now_ns()
         self.is_open = True
         self.refresh_view()
@@ -215,6 +220,7 @@ class Console(App[None]):
 
     def close(self) -> None:
         """Wait for threads of this console and close the engine; idempotent."""
+        self._stop_recording()
         for thread in self._threads:
             thread.join()
         if self.opened is not None:
@@ -238,6 +244,8 @@ class Console(App[None]):
         now = engine.now_ns()  # before the events: all that happened by then is among them
         events = engine.events()
         self.view.take(events)
+        if self._recorder is not None:
+            self._recorder.take(events)
         self._log_verdicts(events)
         self.view.dropped = engine.dropped_events
         for text, style in self.texts.pump():
@@ -248,6 +256,9 @@ class Console(App[None]):
         for notice in engine.notices():
             self.notify(notice, markup=False)
         self._tell_errors()
+        if self._recorder is not None and self._recorder.error:
+            self.notify(self._recorder.error, severity="error", markup=False)
+            self._stop_recording()
         self._show(now)
 
     def _log_verdicts(self, events: Events) -> None:
@@ -315,11 +326,21 @@ class Console(App[None]):
             },
             in_force=in_force,
             n_text=self.texts.n_started,
+            recording=self._recorder is not None,
+            tape=self._tape(now),
         )
         self.head.show(frame)
         self.switch_bar.show(frame)
         self.lanes.show(frame)
         self.strip.show(frame)
+
+    def _tape(self, now: int) -> Tape | None:
+        assert self.opened is not None
+        tape = self.opened.tape
+        if tape is None:
+            return None
+        begin, end = tape.begin_ns, tape.end_ns
+        return Tape((now - begin) / 1e9, (end - begin) / 1e9, tape.speed, tape.held)
 
     def _held(self) -> LaneState | None:
         """What holds the host back at present, if it holds back."""
@@ -348,8 +369,11 @@ class Console(App[None]):
         self._refresh_soon()
 
     def _hold_texts(self, on: bool) -> None:
+        assert self.opened is not None
         self.text_panel.hold(on)
         self.log_panel.hold(on)
+        if self.opened.tape is not None:
+            self.opened.tape.hold(on)
 
     def action_follow(self) -> None:
         self.axis.follow()
@@ -377,11 +401,25 @@ class Console(App[None]):
         self.text_panel.display = self.log_panel.display
         self.log_panel.display = not self.text_panel.display
 
+    def _refused_in_replay(self, line: str = "") -> bool:
+        """What only a running model can do: a line says so."""
+        from strata_tui.record.playback import LOCKED
+
+        assert self.opened is not None
+        if self.opened.tape is None:
+            return False
+        self.notify(line or LOCKED, severity="warning", markup=False)
+        return True
+
     def action_overlap(self) -> None:
+        if self._refused_in_replay():
+            return
         self._switch("overlap", not self._switches.overlap)
 
     def action_pipeline(self) -> None:
         assert self.opened is not None
+        if self._refused_in_replay():
+            return
         label = self.opened.label
         if label.pipeline_max < 2:
             self.notify(
@@ -396,29 +434,50 @@ class Console(App[None]):
         self._switch("pipeline_windows", next((n for n in values if n > now), 0))
 
     def action_gate(self) -> None:
+        if self._refused_in_replay():
+            return
         now = self._switches.theta
         self._switch("theta", next((theta for theta in THETAS if theta > now + 1e-6), THETAS[0]))
 
     def action_draft(self) -> None:
         assert self.opened is not None
+        if self._refused_in_replay():
+            return
         sources = ["mtp", "lookup", "none"] if self.opened.label.has_draft_layer else ["lookup", "none"]
         now = self._switches.draft
         at = sources.index(now) if now in sources else -1
         self._switch("draft", sources[(at + 1) % len(sources)])
 
     def action_draft_max(self, by: int) -> None:
+        if self._refused_in_replay():
+            return
         self._switch("draft_max", min(max(self._switches.draft_max + by, 0), MAX_DRAFTS))
 
     def action_slower(self) -> None:
+        if self._changed_speed(-1):
+            return
         rate = self._switches.rate or float("inf")
         self._switch("rate", float(max((r for r in RATES if r < rate), default=RATES[0])))
 
     def action_faster(self) -> None:
+        if self._changed_speed(1):
+            return
         rate = self._switches.rate
         if rate:
             self._switch("rate", float(min((r for r in RATES if r > rate), default=0)))
 
+    def _changed_speed(self, steps: int) -> bool:
+        """Of a replay, if one is played."""
+        assert self.opened is not None
+        if self.opened.tape is None:
+            return False
+        self.opened.tape.faster(steps)
+        self._refresh_soon()
+        return True
+
     def action_cap(self) -> None:
+        if self._refused_in_replay():
+            return
         rate = self._switches.rate
         if rate:
             self._last_cap = rate
@@ -438,6 +497,8 @@ class Console(App[None]):
         self._refresh_soon()
 
     def action_prompt(self) -> None:
+        if self._refused_in_replay("[replay] a recording takes no prompt; s goes on to its next text"):
+            return
         self.prompt.focus()
 
     def action_leave_prompt(self) -> None:
@@ -445,7 +506,7 @@ class Console(App[None]):
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
         prompt = submitted.value.strip("\n")
-        if prompt.strip() and self.is_open:
+        if prompt.strip() and self.is_open and isinstance(self.texts, Texts):
             self.texts.give(prompt)
             submitted.input.clear()
         elif self.is_open:
@@ -456,9 +517,11 @@ class Console(App[None]):
         self.texts.skip()
 
     def action_stop(self) -> None:
-        if not self.is_open or self.texts.stopped:
+        assert self.opened is not None or not self.is_open
+        if not self.is_open or self.texts.stopped or isinstance(self.texts, PlayedTexts):
             self.exit()
             return
+        assert isinstance(self.texts, Texts)
         self.texts.stop()
         self.notify("the text ends here; n or enter goes on, x quits")
 
@@ -471,6 +534,47 @@ class Console(App[None]):
         names = [theme.name for theme in THEMES]
         at = names.index(self.theme) if self.theme in names else -1
         self.theme = names[(at + 1) % len(names)]
+
+    def action_record(self) -> None:
+        """Begin a recording, or end it."""
+        if self._refused_in_replay("[replay] this is a recording already"):
+            return
+        if self._recorder is not None:
+            self._stop_recording()
+        else:
+            self._start_recording()
+        self._refresh_soon()
+
+    def _start_recording(self) -> None:
+        from strata_tui.record.recorder import Recorder
+
+        assert self.opened is not None
+        if self.opened.recording_header is None:
+            return
+        path = Path(time.strftime("strata-%Y%m%d-%H%M%S.strata"))
+        try:
+            self._recorder = Recorder(path, self.opened.recording_header, self.opened.piece, new=True)
+        except OSError as error:
+            self.notify(f"nothing is recorded: {error}", severity="error", markup=False)
+            return
+        self._dropped_before = self.opened.engine.dropped_events
+        self.texts.record_to(self._recorder)
+
+    def _stop_recording(self) -> None:
+        """Nothing more goes into it; what has gone in is written by a thread that says when it is done."""
+        if self._recorder is None:
+            return
+        assert self.opened is not None
+        recorder, self._recorder = self._recorder, None
+        self.texts.record_to(None)
+        dropped = self.opened.engine.dropped_events - self._dropped_before
+
+        def close() -> None:
+            recorder.close(dropped)
+            line = recorder.error or f"{recorder.path.resolve()} ({recorder.n_events:,} events)"
+            self._from_thread(self._say, line)
+
+        self._spawn(close)
 
     def action_export(self) -> None:
         """Write the trace in a thread: from the session's start, or from the oldest event kept."""

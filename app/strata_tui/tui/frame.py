@@ -37,6 +37,16 @@ class ModelLabel:
 
 
 @dataclass(frozen=True)
+class Tape:
+    """Where a replay is."""
+
+    at_s: float
+    length_s: float
+    speed: float
+    held: bool
+
+
+@dataclass(frozen=True)
 class Frame:
     """Everything on the screen but the text, at one moment."""
 
@@ -51,6 +61,8 @@ class Frame:
     asked: dict[str, Any]  # switches
     in_force: dict[str, Any]
     n_text: int  # number of the text being written, from 1
+    recording: bool = False  # into a file
+    tape: Tape | None = None  # a recording is played
 
     @property
     def with_guesses(self) -> bool:

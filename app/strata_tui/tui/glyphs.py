@@ -33,6 +33,8 @@ class Glyphs:
     spark: str  # nine levels
     pause: str
     live: str
+    recording: str
+    replay: str
     stopped: str
     dot: str
     times: str
@@ -82,6 +84,8 @@ COLOUR = Glyphs(
     spark=BLOCKS,
     pause="▮▮",
     live="●",
+    recording="◉",
+    replay="▶",
     stopped="■",
     dot="·",
     times="×",  # noqa: RUF001
@@ -130,6 +134,8 @@ ASCII = Glyphs(
     spark=" .:-=+*#@",
     pause="||",
     live="*",
+    recording="(*)",
+    replay=">",
     stopped="#",
     dot="-",
     times="x",

@@ -11,7 +11,7 @@ from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
 
 if TYPE_CHECKING:
-    from strata_tui.tui.frame import Frame, ModelLabel
+    from strata_tui.tui.frame import Frame, ModelLabel, Tape
 
 
 class Header(LineWidget):
@@ -23,6 +23,7 @@ class Header(LineWidget):
         "header--dim",
         "header--paused",
         "header--emulated",
+        "header--recording",
     }
 
     def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
@@ -62,14 +63,26 @@ class Header(LineWidget):
         )
 
     def _state(self, frame: Frame) -> tuple[tuple[str, str], ...]:
-        emulated = (("emulated", " EMULATED "),) if frame.model.emulated else ()
+        labels: tuple[tuple[str, str], ...] = ()
+        if frame.model.emulated:
+            labels = (("emulated", " EMULATED "),)
+        if frame.tape is not None:
+            return (*labels, *self._tape(frame.tape))
+        if frame.recording:
+            labels = (*labels, ("recording", f" {self.glyphs.recording} rec "), ("dim", " "))
         text = f"text {frame.n_text}  "
         if frame.behind_ns is not None:
             behind = f"{frame.behind_ns / 1e9:.1f} s behind live"
-            return (*emulated, ("paused", f" {self.glyphs.pause} PAUSED {behind} "))
+            return (*labels, ("paused", f" {self.glyphs.pause} PAUSED {behind} "))
         if frame.state == "stopped":
-            return (*emulated, ("dim", text + f"{self.glyphs.stopped} stopped "))
-        return (*emulated, ("dim", text), ("name", f"{self.glyphs.live} live "))
+            return (*labels, ("dim", text + f"{self.glyphs.stopped} stopped "))
+        return (*labels, ("dim", text), ("name", f"{self.glyphs.live} live "))
+
+    def _tape(self, tape: Tape) -> tuple[tuple[str, str], ...]:
+        where = f"{tape.at_s:.1f} of {tape.length_s:.1f} s at {tape.speed:g}{self.glyphs.times}  "
+        if tape.held:
+            return ("dim", where), ("paused", f" {self.glyphs.pause} PAUSED replay ")
+        return ("dim", where), ("name", f"{self.glyphs.replay} replay ")
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -14,7 +14,7 @@ from strata_tui.analysis.lane_state import LaneState
 from strata_tui.tui.glyphs import Glyphs
 
 KEYS = (
-    ("space", "freeze or release the view; recording and the text go on"),
+    ("space", "freeze or release the view; the engine goes on, a replay stands still"),
     ("left right", "move in time (freezes)"),
     ("up down", "zoom in, zoom out"),
     ("f", "follow: back to live, zoom by itself"),
@@ -23,7 +23,8 @@ KEYS = (
     ("g", "gate of guesses (theta): 0, 0.2 .. 0.8"),
     ("d", "draft source: mtp, lookup, none"),
     ("+ -", "longest draft of a window"),
-    ("] [", "cap the pace: faster, slower, off; r takes the cap off or back"),
+    ("] [ c", "cap the pace: faster, slower, off; c takes the cap off or back; of a replay: its speed"),
+    ("r", "record into a .strata file, or stop recording (strata-tui replay, export, compare)"),
     ("n, enter", "type a prompt; enter starts it, escape leaves"),
     ("s", "skip to the next prompt"),
     ("e", "export the trace (Chrome trace, opens in Perfetto)"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from strata_tui.record.playback import Playback
     from strata_tui.record.trace import TraceMeta
     from strata_tui.tui.frame import ModelLabel
 
@@ -34,6 +35,9 @@ class Opened:
         prompts: the prompts to go through, over and over.
         trace_meta: what stands in a trace beside the events.
         log: takes the lines of each request, if they are asked for.
+        recording_header: makes the header of a recording; None = it can't be recorded.
+        piece: what a token is written as; None = not known.
+        tape: the recording that is played in place of a model; None = there is a model.
         reports: what else is to be told of each request; see `switches.REPORTS`.
     """
 
@@ -48,3 +52,6 @@ class Opened:
     trace_meta: Callable[[], TraceMeta]
     log: Callable[[str], None] | None = None
     reports: frozenset[str] = frozenset()
+    recording_header: Callable[[], Mapping[str, Any]] | None = None
+    piece: Callable[[int], str] | None = None
+    tape: Playback | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from strata_tui.tui.frame import ModelLabel, StageLabel
 from strata_tui.tui.opened import Opened
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from strata_tui.engine import Engine
     from strata_tui.options import RunOptions, Sampling
+    from strata_tui.record.playback import Playback
 
 
 def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
@@ -42,6 +43,7 @@ def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
 
 
 def _opened(engine: Engine, options: RunOptions) -> Opened:
+    from strata_tui.record.recorder import recording_header, token_piece
     from strata_tui.record.trace import trace_meta
     from strata_tui.tokenizer import printable
 
@@ -72,7 +74,43 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         trace_meta=lambda: trace_meta(engine),
         log=None if options.log is None else lambda line: _append(options.log, line),
         reports=options.reports,
+        recording_header=lambda: recording_header(engine),
+        piece=token_piece(engine),
     )
+
+
+def open_tape(tape: Playback) -> Opened:
+    """A recording in place of a model."""
+    recording = tape.recording
+    label = ModelLabel(
+        name=recording.name or recording.model,
+        arch=recording.arch,
+        n_layers=recording.n_layers,
+        context=recording.context,
+        stages=tuple(
+            StageLabel(i, s.device, s.first_layer, s.last_layer) for i, s in enumerate(recording.stages)
+        ),
+        has_draft_layer=recording.has_draft_layer,
+        emulated=recording.emulated,
+        pipeline_max=recording.pipeline_max,
+    )
+    return Opened(
+        engine=tape,
+        label=label,
+        encode=lambda prompt: [],
+        decoder=_no_decoder,
+        sampling=lambda request: None,
+        end_tokens=[],
+        max_tokens=0,
+        prompts=(),
+        trace_meta=recording.trace_meta,
+        piece=recording.piece,
+        tape=tape,
+    )
+
+
+def _no_decoder() -> NoReturn:
+    raise AssertionError("BUG: a recording decodes nothing")
 
 
 def _append(path: Path | None, line: str) -> None:

@@ -43,7 +43,9 @@ def switches(asked: dict[str, Any], in_force: dict[str, Any], pipelines: bool) -
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as it would be written on the command line."""
+    """A value as it would be written on the command line; `?`: a recording does not know it."""
+    if value is None:
+        return "?"
     if name == "rate":
         return f"{value:g}" if value else "off"
     if name == "theta":

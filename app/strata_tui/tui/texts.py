@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from strata_tui.errors import StrataError
 
 if TYPE_CHECKING:
+    from strata_tui.record.recorder import Recorder
     from strata_tui.tui.opened import Decoder, Opened
 
 Piece = tuple[str, str]  # text, style of the text panel
@@ -52,6 +53,20 @@ class Texts:
         self._next_prompt = 0
         self._decoder: Decoder | None = None
         self._session = opened.engine.session()
+        self._recorder: Recorder | None = None
+        self._request: tuple[Any, ...] = ()  # that is being written: its prompt's tokens, prompt, sampling
+        self._n_read = 0  # tokens of it that have been read
+        self._written = ""  # their text
+
+    def record_to(self, recorder: Recorder | None) -> None:
+        """From now on; a text that is being written is recorded from where it is. None: no more."""
+        self._recorder = recorder
+        if recorder is not None and self.running:
+            tokens, prompt, sampling = self._request
+            now = self._opened.engine.now_ns()
+            emitted = self._session.tokens[len(tokens) : len(tokens) + self._n_read]
+            recorder.begin(now, tokens, prompt, sampling, self._opened.max_tokens, emitted)
+            recorder.wrote(now, (), self._written)
 
     @property
     def running(self) -> bool:
@@ -85,18 +100,30 @@ class Texts:
         pieces: list[Piece] = []
         if self._decoder is not None:
             ended = not self._session.running  # looked at before reading: nothing comes after it
-            text = self._decoder.feed(self._session.read())
+            tokens = self._session.read()
+            text = self._decoder.feed(tokens)
             if ended:
                 text += self._decoder.flush()
             pieces.append((text, "text"))
+            self._record(tokens, text, ended)
             if ended:
-                pieces.append((f"\n{_ending(self._session.finish)}\n\n", "note"))
+                pieces.append((f"\n{ending(self._session.finish)}\n\n", "note"))
                 self._decoder = None
                 self.ended = self._session.stats()
                 self._settle()
         if self._decoder is None and not self.stopped:
             pieces += self._start()
         return [(printable(text), style) for text, style in pieces if text]
+
+    def _record(self, tokens: list[int], text: str, ended: bool) -> None:
+        self._n_read += len(tokens)
+        self._written += text
+        if self._recorder is None:
+            return
+        now = self._opened.engine.now_ns()
+        self._recorder.wrote(now, tokens, text)
+        if ended:
+            self._recorder.end(now, self._session.finish, self._session.error, self._session.stats())
 
     def _settle(self) -> None:
         """After an error the session is over; the engine takes a new one."""
@@ -116,16 +143,21 @@ class Texts:
         try:
             tokens = opened.encode(prompt)
             sampling = opened.sampling(self.n_started)
+            begun_ns = opened.engine.now_ns()
             self._session.start(tokens, opened.max_tokens, sampling, opened.end_tokens)
         except StrataError as error:
             self.error, self.stopped = str(error), True
             return [(prompt, "prompt"), ("\n[not begun]\n\n", "note")]
         self._decoder = opened.decoder()
+        self._request, self._n_read, self._written = (tokens, prompt, sampling), 0, ""
+        if self._recorder is not None:
+            self._recorder.begin(begun_ns, tokens, prompt, sampling, opened.max_tokens)
         self.n_started += 1
         return [(prompt, "prompt")]
 
 
-def _ending(finish: str) -> str:
+def ending(finish: str) -> str:
+    """How a text ended, in words."""
     return {
         "stop": "[the text ended]",
         "length": "[as long as asked for]",

@@ -52,7 +52,10 @@ class Windows(LineWidget):
     def show(self, frame: Frame) -> None:
         """Draw this frame's windows."""
         groups = [
-            (int(w["rows"]) - 1, int(w["accepted"]), int(w["fate"]), int(w["emitted"])) for w in frame.windows
+            (max(rows - 1, accepted, 0), accepted, fate, emitted)  # 0 rows: it is not known of how many
+            for rows, accepted, fate, emitted in frame.windows[
+                ["rows", "accepted", "fate", "emitted"]
+            ].tolist()
         ]
         drafts = max([4, *(drafted for drafted, *_ in groups)])
         if (groups, drafts) != (self._groups, self._drafts):

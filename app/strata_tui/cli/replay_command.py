@@ -1,0 +1,40 @@
+"""strata-tui replay: a recording in the console."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from strata_tui.errors import BadInput
+
+
+@click.command("replay")
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.option(
+    "--speed",
+    metavar="X",
+    type=click.FloatRange(0.01, 1000),
+    default=1.0,
+    show_default=True,
+    help="Seconds of the recording a second; [ and ] change it.",
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
+def command(recording: Path, speed: float, ascii_only: bool) -> int:
+    """A recording in the console, as it was.
+
+    RECORDING is a .strata file, or a text trace of the upstream engine. Press ? in the console for its keys.
+    """
+    from strata_tui.cli.open_command import no_screen
+    from strata_tui.record.reading import open_recording
+
+    opened = open_recording(recording)
+    reason = no_screen()
+    if reason:
+        raise BadInput(f"replay: expected a terminal ({reason}); strata-tui export writes a file of it")
+    if opened.note:
+        print(opened.note, file=sys.stderr)
+    from strata_tui.tui.console import replay_console
+
+    return replay_console(opened, speed, ascii_only)
