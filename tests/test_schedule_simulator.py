@@ -11,9 +11,9 @@ import pytest
 from reference.events import make
 from reference.lower_bound import Verified, actual, lower_bound, measured
 from reference.recorded import FATES, Committed, Recording, measured_rig, recorded
-from reference.schedule import Rig, Switches, Verdict, Window, draws
 from reference.schedule_rules import broken_commits, broken_rules
-from reference.schedule_simulator import simulate
+from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window, draws
+from strata_tui.analysis.simulator import simulate
 from strata_tui.events import Events, Kind, WindowFate
 
 # The draft chain is 3 outputs of 0.5 ms together, or of 0.25 each. Hand-off and verdict of the fast pair are

@@ -23,9 +23,9 @@ import dataclasses
 from reference.lower_bound import actual, lower_bound, measured
 from reference.random_models import Shape, random_tensors, write_model
 from reference.recorded import Recording, measured_rig, recorded
-from reference.schedule import Switches, Window
-from reference.schedule_simulator import simulate
 from strata_tui import Engine
+from strata_tui.analysis.schedule import Switches, Window
+from strata_tui.analysis.simulator import simulate
 
 WINDOW_MS = 240.0  # a serial window: what the host adds is small beside it
 AGREE, BOUND = 0.02, 1.03

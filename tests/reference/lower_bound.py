@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reference.schedule import Window
+from strata_tui.analysis.schedule import Window
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from reference.schedule import Rig, Verdict, Window
+from strata_tui.analysis.schedule import Rig, Verdict, Window
 from strata_tui.events import DRAFT_LANE, Events, Kind, WindowFate
 
 FATES = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from reference.recorded import Recording
-from reference.schedule import Window
+from strata_tui.analysis.schedule import Window
 from strata_tui.events import Kind
 
 TOLERANCE_MS = 1e-9  # of sums of floats

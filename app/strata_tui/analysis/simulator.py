@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from reference.schedule import Rig, Switches, Verdict, Window
+from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window
 
 
 def simulate(rig: Rig, switches: Switches, verdicts: Iterable[Verdict]) -> list[Window]:
@@ -31,10 +31,15 @@ def simulate(rig: Rig, switches: Switches, verdicts: Iterable[Verdict]) -> list[
     return _Simulation(rig, switches, list(verdicts)).text()
 
 
+UNKNOWN = Verdict(0, False)
+
+
 class _Simulation:
     def __init__(self, rig: Rig, switches: Switches, verdicts: list[Verdict]) -> None:
         n_stages = len(rig.run)
         self.rig, self.switches, self.verdicts = rig, switches, verdicts
+        handoff = rig.handoff
+        self.handoff = [handoff] * (n_stages - 1) if isinstance(handoff, int | float) else list(handoff)
         self.in_flight = max(1, min(switches.windows, n_stages)) if n_stages > 1 else 1
         self.last = n_stages - 1
         self.n_slots = max(self.in_flight, switches.allocated or 0)
@@ -142,6 +147,7 @@ class _Simulation:
     def next_rows(self) -> int:
         """Of the next window; no more than the tokens still wanted if all windows in flight come true."""
         rows = self.switches.rows if self.windows else self.switches.first_rows or self.switches.rows
+        rows = self.truth(len(self.queue)).rows or rows
         if self.switches.tokens is None:
             return rows
         return max(0, min(rows, self.switches.tokens - self.emitted - sum(w.rows for w in self.queue)))
@@ -215,7 +221,7 @@ class _Simulation:
 
     def run(self, window: Window, stage: int) -> None:
         floor = max(self.free[stage], self.now + self.rig.launch)
-        start = max(floor, window.end_ms[stage - 1] + self.rig.handoff) if stage else floor
+        start = max(floor, window.end_ms[stage - 1] + self.handoff[stage - 1]) if stage else floor
         window.floor_ms.append(floor)
         window.start_ms.append(start)
         window.end_ms.append(self.program(stage, window.slot, self.run_ms(window, stage), start))
@@ -223,11 +229,14 @@ class _Simulation:
 
     def run_ms(self, window: Window, stage: int) -> float:
         """The rig's time, or this window's own where it is known and the window will be verified."""
-        ahead = self.queue.index(window)
+        own = self.truth(self.queue.index(window)).run
+        return self.rig.run[stage] if own is None else own[stage]
+
+    def truth(self, ahead: int) -> Verdict:
+        """What is known of the window behind `ahead` others in flight, if all of those come true."""
         truths = self.verdicts[self.verified : self.verified + ahead + 1]
         comes_true = len(truths) > ahead and all(truth.guess_right for truth in truths[:ahead])
-        own = truths[ahead].run if comes_true else None
-        return self.rig.run[stage] if own is None else own[stage]
+        return truths[ahead] if comes_true else UNKNOWN
 
     def program(self, stage: int, slot: int, ms: float, start: float = 0.0) -> float:
         """Queues a program on a stage; returns its end."""

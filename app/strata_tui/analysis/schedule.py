@@ -14,7 +14,7 @@ class Rig:
     """How long things take, in ms. `run` is per stage, front to back; any number of stages."""
 
     run: Sequence[float]
-    handoff: float = 0.0  # a window's end on a stage -> its start on the next one
+    handoff: float | Sequence[float] = 0.0  # a window's end on a stage -> its start on the next; per boundary
     verdict: float = 0.0  # the last stage's end -> the verdict
     draft: float = 0.0  # one output of the draft chain
     catch_up: float | None = None  # the chain's pass over the verified rows; None: as long as one output
@@ -49,6 +49,7 @@ class Verdict:
     guess_right: bool
     estimate: float = 1.0  # of the guess behind it
     run: Sequence[float] | None = None  # ms per stage of this very window, where it is known
+    rows: int | None = None  # of this very window; None: those of the switches
 
 
 @dataclass(eq=False)

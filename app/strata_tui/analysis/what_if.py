@@ -1,0 +1,194 @@
+"""What if: recorded verdicts and times, played through the simulated schedule with other switches.
+
+Every figure that comes from here is modelled, not measured; `basis` says what it rests on. What is known of
+the text (which drafts were right) is in `tape`, what the parts cost in `costs`, the schedule in `simulator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from strata_tui.analysis.costs import Costs, read_costs
+from strata_tui.analysis.passages import passages
+from strata_tui.analysis.schedule import Rig, Switches, Window
+from strata_tui.analysis.simulator import simulate
+from strata_tui.analysis.tape import Tape, read_tape
+from strata_tui.errors import BadInput
+from strata_tui.events import Events
+
+DRAWS = 8  # of what the recording doesn't tell; their mean counts
+
+# Where the engine leaves the letter of the specification, each time for less waiting: a verdict doesn't wait
+# for a draft step, a tail is continued with no catch-up before it, a commit that was right isn't done again.
+ENGINE: dict[str, Any] = {"running_step": "queued", "late_catch_up": True, "undo_again": False}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What may be otherwise; the last four exist in predictions alone, or before a split is chosen."""
+
+    overlap: bool = False
+    pipeline_windows: int = 0
+    theta: float = 0.2
+    draft_max: int = 4
+    draft_min_p: float = 0.0
+    chain_ahead: bool = False
+    spec_depth: int = 32
+    allocated: int | None = None  # windows that there are slots for; None: as many as are in flight
+    balanced: bool = False  # all stages take the same time
+    hand_off_ms: float | None = None  # another link
+    second_bonus: bool = False  # a guess follows the draft's second choice of the bonus too
+
+    @classmethod
+    def of(cls, switches: dict[str, Any], **other: Any) -> Setting:
+        """From the values of the live switches."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in switches.items() if name in known} | other)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Modelled, not measured: means over what had to be drawn."""
+
+    setting: Setting
+    ms_per_window: float
+    tokens_per_window: float
+    windows: float
+    launched: float  # guesses
+    kept: float
+    basis: tuple[str, ...]  # what it rests on, a line each
+    modelled: bool = True
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens_per_window / self.ms_per_window * 1e3
+
+
+class WhatIf:
+    """The model of one recorded text.
+
+    Args:
+        events: of one request.
+        recorded: the setting that it ran with, as `Setting`.
+
+    Raises:
+        BadInput: there is nothing to predict from.
+    """
+
+    def __init__(self, events: Events, n_stages: int, recorded: Setting) -> None:
+        windows = passages(events)
+        costs = read_costs(events, windows, n_stages)
+        if costs is None:
+            raise BadInput("[what-if] expected a text with all its events, got none that is complete")
+        self.recorded = recorded
+        self.costs: Costs = costs
+        self.tape: Tape = read_tape(events, windows)
+        self.n_stages = n_stages
+
+    def predict(self, setting: Setting) -> Prediction:
+        """What the same text would have taken.
+
+        Raises:
+            BadInput: drafts longer than the recorded ones.
+        """
+        if setting.draft_max > self.recorded.draft_max:
+            raise BadInput(
+                f"[what-if] expected at most the {self.recorded.draft_max} drafts of the recording, "
+                f"got {setting.draft_max}"
+            )
+        draws = DRAWS if self.tape.unknown else 1
+        texts = [self._simulate(setting, self.tape.drawn(seed)) for seed in range(draws)]
+        windows = float(np.mean([len(_verified(text)) for text in texts]))
+        ms = float(np.mean([_verified(text)[-1].verdict_ms for text in texts]))
+        fates = [window.fate for text in texts for window in text]
+        launched = sum(fate.startswith("kept") or fate in ("rolled back", "ended") for fate in fates)
+        return Prediction(
+            setting=setting,
+            ms_per_window=ms / windows,
+            tokens_per_window=self.tape.tokens / windows,
+            windows=windows,
+            launched=launched / draws,
+            kept=sum(fate.startswith("kept") for fate in fates) / draws,
+            basis=tuple(self._basis(setting)),
+        )
+
+    def _simulate(self, setting: Setting, tape: Tape) -> list[Window]:
+        verdicts = tape.verdicts(setting.draft_max, setting.draft_min_p, setting.second_bonus)
+        position, timed = tape.first, []
+        guessed = False
+        for verdict in verdicts:
+            rows = verdict.rows or 1
+            timed.append(replace(verdict, run=self._run(setting, position, rows, guessed)))
+            guessed = verdict.guess_right
+            position += verdict.accepted + 1
+        return simulate(self._rig(setting), self._switches(setting, tape), timed)
+
+    def _run(self, setting: Setting, position: int, rows: int, guessed: bool) -> Sequence[float]:
+        """ms per stage; a guess of two branches has the rows of both on the front stages."""
+        run = self.costs.of_window(position, rows)
+        if setting.second_bonus and guessed:
+            run = [*(self.costs.run(stage, 2 * rows) for stage in range(self.n_stages - 1)), run[-1]]
+        return [sum(run) / len(run)] * len(run) if setting.balanced else run
+
+    def _rig(self, setting: Setting) -> Rig:
+        costs, rows = self.costs, setting.draft_max + 1
+        hand_off = costs.overlapped_hand_off if setting.overlap else costs.serial_hand_off
+        if setting.hand_off_ms is not None:
+            hand_off = [setting.hand_off_ms] * (self.n_stages - 1)
+        return Rig(
+            run=self._run(setting, -1, rows, guessed=True),
+            handoff=hand_off,
+            verdict=costs.verdict,
+            draft=costs.draft,
+            catch_up=costs.catch_up,
+            commit=costs.commit,
+            undo=costs.undo,
+            launch=costs.launch,
+            cut=costs.cut,
+        )
+
+    @staticmethod
+    def _switches(setting: Setting, tape: Tape) -> Switches:
+        return Switches(
+            windows=setting.pipeline_windows if setting.pipeline_windows > 1 else 0,
+            rows=setting.draft_max + 1,
+            first_rows=1,
+            allocated=setting.allocated,
+            overlap=setting.overlap,
+            chain_ahead=setting.chain_ahead,
+            theta=setting.theta,
+            spec_depth=setting.spec_depth,
+            tokens=tape.tokens,
+            **ENGINE,
+        )
+
+    def _basis(self, setting: Setting) -> list[str]:
+        lines = [f"{self.tape.tokens} tokens recorded with {_text(self.recorded)}"]
+        if setting.pipeline_windows > 1 or setting.draft_max != self.recorded.draft_max:
+            lines += self.tape.basis
+        if setting.overlap and not self.recorded.overlap and setting.hand_off_ms is None:
+            ms = ", ".join(f"{ms:.3f}" for ms in self.costs.overlapped_hand_off)
+            lines.append(f"overlapped hand-offs taken as the recorded ones less the host's part: {ms} ms")
+        if setting.pipeline_windows > 1 and self.recorded.pipeline_windows < 2:
+            lines.append("stages taken as fast side by side as one after the other")
+        if setting.balanced:
+            lines.append("layers taken as divisible at will")
+        if setting.second_bonus:
+            seen = len(self.tape.second)
+            rate = f"{self.tape.second_rate:.0%}"
+            said = f"right in {rate} of {seen} misses" if seen else "never right: no misses recorded"
+            lines.append(f"second choice of the bonus {said}; both branches drafted at the cost of one")
+        return lines
+
+
+def _verified(windows: Sequence[Window]) -> list[Window]:
+    return [window for window in windows if window.verified]
+
+
+def _text(setting: Setting) -> str:
+    parts = [f"{setting.pipeline_windows} windows in flight", f"{setting.draft_max} drafts"]
+    return ", ".join(parts) + (", overlapped" if setting.overlap else "")

@@ -1,0 +1,210 @@
+"""Predictions: against texts whose every draft is known, against a real run, and what they rest on."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reference.events import make
+from reference.simulated import bonus_miss, events_of, verdicts_of
+from strata_tui import Engine
+from strata_tui.analysis.costs import read_costs
+from strata_tui.analysis.passages import last_text, passages
+from strata_tui.analysis.schedule import Rig, Switches
+from strata_tui.analysis.simulator import simulate
+from strata_tui.analysis.tape import read_tape
+from strata_tui.analysis.what_if import ENGINE, Setting, WhatIf
+from strata_tui.errors import BadInput
+from strata_tui.events import EVENT_DTYPE, Events, Kind
+
+MODEL = Path(__file__).parents[1] / "data/oracles/micro-qwen35-friendly.gguf"
+RIG = Rig(run=(6.0, 7.0, 9.0), handoff=(0.2, 0.4), verdict=0.5, cut=0.6)
+TOKENS = 240
+
+
+def true_text(seed: int, share: float = 0.85) -> dict[int, bool]:
+    rng = np.random.default_rng(seed)
+    return {p: bool(rng.random() < share) for p in range(1, 2 * TOKENS)}
+
+
+def played(setting: Setting, right: dict[int, bool], rig: Rig = RIG) -> list[Any]:
+    """What would have happened, from the truth."""
+    switches = Switches(
+        windows=setting.pipeline_windows,
+        rows=setting.draft_max + 1,
+        first_rows=1,
+        theta=setting.theta,
+        chain_ahead=setting.chain_ahead,
+        overlap=setting.overlap,
+        tokens=TOKENS,
+        **ENGINE,
+    )
+    return simulate(rig, switches, verdicts_of(right, TOKENS, setting.draft_max))
+
+
+def ms_per_window(windows: list[Any]) -> float:
+    verified = [window for window in windows if window.verified]
+    return float(verified[-1].verdict_ms / len(verified))
+
+
+SERIAL = Setting(draft_max=3, theta=0.0)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("recorded", [0, 2, 3])
+@pytest.mark.parametrize(
+    "other",
+    [
+        SERIAL,
+        replace(SERIAL, pipeline_windows=2),
+        replace(SERIAL, pipeline_windows=3),
+        replace(SERIAL, pipeline_windows=3, draft_max=1),
+        replace(SERIAL, draft_max=2, pipeline_windows=2, overlap=True),
+        replace(SERIAL, pipeline_windows=2, theta=2.0),
+    ],
+)
+def test_what_was_recorded_gives_what_would_have_been(seed: int, recorded: int, other: Setting) -> None:
+    right = true_text(seed)
+    setting = replace(SERIAL, pipeline_windows=recorded)
+    model = WhatIf(events_of(played(setting, right), RIG, right), 3, setting)
+    truth = played(other, right)
+    got = model.predict(other)
+    # A serial run doesn't know the bonuses: they are drawn, with the rate of a few dozen drafts.
+    known = recorded > 0 or (not other.pipeline_windows and other.draft_max == 3) or other.theta > 1
+    assert got.ms_per_window == pytest.approx(ms_per_window(truth), rel=0.015 if known else 0.08)
+    if known:
+        assert got.windows == sum(window.verified for window in truth)
+        assert got.kept == pytest.approx(sum(window.kept for window in truth), abs=2)
+    assert got.tokens_per_window == pytest.approx(TOKENS / got.windows) and got.modelled
+    assert got.tokens_per_s == pytest.approx(got.tokens_per_window / got.ms_per_window * 1e3)
+
+
+def test_another_link_and_balanced_stages() -> None:
+    right = true_text(7)
+    model = WhatIf(events_of(played(SERIAL, right), RIG, right), 3, SERIAL)
+    for other, rig in (
+        (replace(SERIAL, hand_off_ms=0.05), replace(RIG, handoff=0.05)),
+        (replace(SERIAL, balanced=True), replace(RIG, run=(22 / 3,) * 3)),
+        (replace(SERIAL, balanced=True, hand_off_ms=3.0), replace(RIG, run=(22 / 3,) * 3, handoff=3.0)),
+    ):
+        assert model.predict(other).ms_per_window == pytest.approx(
+            ms_per_window(played(SERIAL, right, rig)), rel=0.001
+        )
+    assert "divisible" in model.predict(replace(SERIAL, balanced=True)).basis[-1]
+
+
+def test_a_second_choice_keeps_more_guesses() -> None:
+    right = true_text(3, 0.7)
+    setting = replace(SERIAL, pipeline_windows=2)
+    text = played(setting, right)
+    events = events_of(text, RIG, right)
+    missed = [
+        w
+        for w, behind in pairwise(text)
+        if w.verified and w.accepted == w.rows - 1 and behind.fate == "rolled back"
+    ]
+    assert len(missed) > 5
+    two = replace(setting, second_bonus=True)
+    never = WhatIf(events, 3, setting).predict(two)
+    assert never.kept == WhatIf(events, 3, setting).predict(setting).kept
+    assert "never right: no misses recorded" in never.basis[-1]
+    always = np.concatenate([events, *(bonus_miss(w.id, True) for w in missed)])
+    got = WhatIf(always, 3, setting).predict(two)
+    assert got.kept >= never.kept + len(missed) - 1
+    assert got.windows == never.windows  # a bare second branch: the text's windows are the same
+
+
+def window(id: int, position: int, drafts: list[int], accepted: int, built: int) -> Events:
+    rows = len(drafts) + 1
+    parts = [make(Kind.window, built, window=id, rows=rows, a=position)]
+    for row, token in enumerate(drafts, 1):
+        parts.append(make(Kind.draft_token, built, window=id, rows=row, a=token, b=900_000 - token))
+    parts += [make(Kind.run, built + 1, 10, id, stage, rows=rows) for stage in (0, 1)]
+    parts.append(make(Kind.verdict, built + 20, 1, id, rows=rows, a=accepted, b=accepted + 1))
+    parts += [
+        make(Kind.token, built + 21, window=id, a=p, b=p)
+        for p in range(position + 1, position + accepted + 2)
+    ]
+    return np.concatenate(parts)
+
+
+# Token p stands at position p. Window 2 is accepted whole; 3 misses its second draft; 4 its first.
+TEXT = np.concatenate(
+    [
+        window(1, 0, [], 0, 0),
+        window(2, 1, [2, 3], 2, 100),
+        window(3, 4, [5, 99], 1, 200),
+        window(4, 6, [98, 8], 0, 300),
+    ]
+)
+
+
+def test_a_tape_worked_out_by_hand() -> None:
+    tape = read_tape(TEXT, passages(TEXT))
+    assert (tape.first, tape.tokens) == (0, 7)
+    assert tape.hit == {2: True, 3: True, 5: True, 6: False, 7: False}  # 8 was drafted behind a wrong 98
+    assert tape.unknown == [4] and tape.rate == pytest.approx(1 / 2)  # of the second drafts
+    assert "1 of 7 tokens have no recorded draft" in tape.basis[0]
+    tape.hit[4] = True
+    tape.probability[4] = 0.5
+    long, short = tape.verdicts(2), tape.verdicts(1)
+    assert [(v.rows, v.accepted, v.guess_right) for v in long] == [
+        (1, 0, False),  # no draft stands at position 1
+        (3, 2, True),
+        (3, 1, False),
+        (1, 0, False),  # the last token wanted
+    ]
+    assert [v.accepted for v in short] == [0, 1, 1, 0, 0]  # 1 | 2 3 | 4 5 | 6 | 7
+    assert long[1].guess_right and long[1].estimate == pytest.approx(0.899998 * 0.899997 * 0.5)
+
+
+def test_replayed_drafts_are_known_behind_wrong_ones_too() -> None:
+    replayed = TEXT.copy()
+    replayed["b"][replayed["kind"] == Kind.draft_token] = 800_000
+    tape = read_tape(replayed, passages(replayed))
+    assert tape.rate == pytest.approx(0.8) and "replayed drafts" in tape.basis[0]
+    assert tape.hit == {2: True, 3: True, 5: True, 6: False, 7: False}  # the text has no token 8
+
+
+def test_times_by_rows_and_of_the_very_window() -> None:
+    costs = read_costs(TEXT, passages(TEXT), 2)
+    assert costs is not None and costs.by_rows == [{1: 1e-5, 3: 1e-5}] * 2
+    sloped = replace(costs, by_rows=[{1: 2.0, 4: 5.0}, {3: 4.0}], own={})
+    assert [sloped.run(0, rows) for rows in (1, 2, 4, 8)] == [2, 3, 5, 9]
+    assert [sloped.run(1, rows) for rows in (1, 3, 8)] == [4, 4, 4]
+    assert costs.of_window(4, 3) == [1e-5, 1e-5]
+
+
+def test_what_can_not_be_predicted_is_said() -> None:
+    with pytest.raises(BadInput, match="all its events"):
+        WhatIf(np.empty(0, EVENT_DTYPE), 2, SERIAL)
+    with pytest.raises(BadInput, match="at most the 2 drafts of the recording, got 3"):
+        WhatIf(TEXT, 2, Setting(draft_max=2)).predict(SERIAL)
+
+
+def test_a_real_run_predicts_the_windows_of_another() -> None:
+    """Which drafts are right does not hang on the clock, so the number of windows is exact."""
+
+    def run(engine: Engine, **switches: Any) -> tuple[Events, dict[str, Any], Setting]:
+        engine.set_switches(switches)
+        engine.events()
+        session = engine.session()
+        session.start([1, 2, 3], max_tokens=60, replay=text)
+        while session.running:
+            session.wait(1.0)
+        setting = Setting.of(engine.switches.in_force())
+        return last_text(engine.events()), session.stats(), setting
+
+    with Engine.open(MODEL, draft="none") as engine:
+        text = list(engine.session().generate([1, 2, 3], max_tokens=60, ignore_eos=True))
+    devices = ["even:2"] * 2
+    with Engine.open(MODEL, devices=devices, pipeline_max=2, draft="replay:0.8", theta=0.0) as engine:
+        events, _, guessing = run(engine, pipeline_windows=2, draft_max=3)
+        _, stats, serial = run(engine, pipeline_windows=0)
+        _, shorter, short = run(engine, draft_max=2)
+    model = WhatIf(events, 2, guessing)
+    assert model.predict(serial).windows == stats["windows"]
+    assert model.predict(short).windows == shorter["windows"]
