@@ -127,7 +127,7 @@ def _draft_steps(events: Events) -> list[tuple[int, int, int]]:
 def _first_outputs(
     steps: Sequence[tuple[int, int, int]], chains: Sequence[tuple[Passage, Passage]]
 ) -> list[int]:
-    """From a verdict, or the step still running then, to the end of the catch-up; without one, to the window."""
+    """From a verdict, or the step that runs then, to the end of the catch-up; without one, to the window."""
     ends = [end for _, end, _ in steps]
     lengths = []
     for before, window in chains:
