@@ -71,3 +71,26 @@ def test_refusals(strata: Strata, tmp_path: Path) -> None:
     assert "expected a recording" in strata("export", QWEN35, "-o", tmp_path / "a.csv").error
     assert "--record: expected a file" in strata(*RUN, "--record", tmp_path / "no" / "a.strata").error
     assert not (tmp_path / "a.csv").exists()
+
+
+def test_two_arms_of_one_text_are_compared(strata: Strata, tmp_path: Path) -> None:
+    a, b, other = (tmp_path / f"{name}.strata" for name in "abc")
+    assert strata(*RUN, "--draft", "none", "--record", a).code == 0
+    assert strata(*RUN, "--draft", "lookup", "--overlap", "--record", b).code == 0
+    done = strata("compare", a, b, "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["identical"] is True and told["tokens"] == 24
+    assert told["a"]["windows"] == 24 and told["switches"]["draft"] == {"a": "none", "b": "lookup"}
+    shown = strata("compare", a, b)
+    assert shown.code == 0 and "24 tokens: identical" in shown.out and "idle: hand-off" in shown.out
+    strata("run", QWEN35, "--tokens", "5,6,8", "-n", "24", "--record", other)
+    assert "token 2 is 7 and 8" in strata("compare", a, other).error
+
+
+def test_replay_without_a_terminal_is_refused_in_one_line(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "a.strata"
+    strata(*RUN, "--record", path)
+    assert "replay: expected a terminal" in strata("replay", path).error
+    assert "expected a recording" in strata("replay", QWEN35).error
+    assert strata("replay", path, "--speed", "0").code == 2

@@ -1,5 +1,6 @@
 """Recordings: what goes in comes out, up to wherever the file was cut; nothing in a file is believed."""
 
+import itertools
 import json
 import random
 import struct
@@ -11,10 +12,14 @@ import numpy as np
 import pytest
 
 from reference.events import decode_run, make
+from strata_tui.analysis.pipeline_log import PipelineLog
 from strata_tui.analysis.view import View
 from strata_tui.errors import BadInput
 from strata_tui.events import EVENT_DTYPE, Events, Kind
 from strata_tui.options import GREEDY
+from strata_tui.record.compare import compare
+from strata_tui.record.comparison_report import comparison_json, comparison_lines
+from strata_tui.record.playback import Playback
 from strata_tui.record.recorder import Recorder
 from strata_tui.record.recording import Recording, read_recording
 from strata_tui.record.table import write_table
@@ -283,6 +288,17 @@ def use(recording: Recording, folder: Path) -> None:
     write_trace(folder / "fuzz.json", recording.events, recording.trace_meta())
     json.loads((folder / "fuzz.json").read_bytes())
     write_table(folder / "fuzz.csv", recording)
+    PipelineLog().take(recording.events)
+    try:
+        comparison = compare(recording, recording, force=True)
+    except BadInput as error:
+        assert "from its start, got none" in str(error)
+    else:
+        json.dumps(comparison_json(comparison), allow_nan=False)
+        comparison_lines(comparison)
+    tape = Playback(recording, speed=1e9, clock=itertools.count(0, 10**9).__next__)
+    while not tape.ended:
+        tape.events()
 
 
 def mutated(data: bytes, draw: random.Random) -> bytes:

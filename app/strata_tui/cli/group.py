@@ -15,6 +15,7 @@ COMMANDS = {
     "check": "the proof that the switches don't change the text",
     "bench": "measure arms in turn: is one faster?",
     "replay": "a recording in the console",
+    "compare": "two recordings of the same texts, aligned at token index",
     "export": "a recording as a Chrome trace or a table",
     "inspect": "what is in a model file",
     "devices": "what devices there are",

@@ -161,6 +161,8 @@ class _Teller:
         self._n_windows = 0
         self._verified: dict[int, _Window] = {}  # by seq
         self._guesses: dict[int, _Window] = {}
+        self._given_up: dict[int, _Window] = {}  # guesses whose programs may still run
+        self._last_verdict = 0  # the window it was of
         self._free = [0] * n_stages  # when the stage's last program ended
         self._chain: int | None = None  # when it was launched
         self._fate = WindowFate.fresh  # of the window that the next verdict is of
@@ -198,7 +200,7 @@ class _Teller:
         elif line.name == "V":
             self._verdict(line)
         elif line.name == "U":
-            self._note(Kind.undo, line.at_ns, stage=0, window=self._window(line.seq, False).id)
+            self._note(Kind.undo, line.at_ns, stage=0, window=self._last_verdict)
 
     def events(self) -> np.ndarray:
         """[n] of everything taken."""
@@ -231,7 +233,9 @@ class _Teller:
 
     def _done(self, line: Line, stage: int, guess: bool) -> None:
         # a guess may have been kept, or given up, between its launch and its end
-        for window in (self._window(line.seq, guess), self._verified.get(line.seq)):
+        mine = self._guesses if guess else self._verified
+        for windows in (mine, self._verified, self._given_up):
+            window = windows.get(line.seq)
             if window is not None and stage in window.launched:
                 begin = min(max(window.launched.pop(stage), self._free[stage]), line.at_ns)
                 self._note(Kind.run, begin, line.at_ns - begin, stage=stage, window=window.id)
@@ -246,6 +250,7 @@ class _Teller:
         for i in range(accepted + 1):
             self._note(Kind.token, line.at_ns, window=window.id, a=-1, b=self._n_tokens + i)
         self._n_tokens += accepted + 1
+        self._last_verdict = window.id
         self._verified.pop(line.seq, None)
         launched = sorted((seq, g) for seq, g in self._guesses.items() if g.launched or g.built)
         kept = launched[0][0] if line.y == 1 and launched else None
@@ -263,7 +268,8 @@ class _Teller:
         for guess in self._guesses.values():
             gone = Kind.guess_rolled_back if guess.launched else Kind.guess_gated
             self._note(gone, line.at_ns, window=guess.id)
-        self._guesses.clear()
+        self._given_up = self._guesses
+        self._guesses = {}
 
     def _note(self, kind: Kind, start: int, dur: int = 0, **rest: int) -> None:
         stage = rest.get("stage", HOST_LANE)
