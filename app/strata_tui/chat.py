@@ -23,7 +23,25 @@ MAX_OUTPUT = 1 << 22  # characters of a prompt
 MAX_STEPS = 1_000_000  # lines that a rendering may execute: a template can't hang the program
 MAX_MEMORY = 512 << 20  # bytes that a rendering may take beside what the process has
 
+# What a family's template writes, by the family's name; the first that fits.
+_MARKS = {
+    "llama3": "<|start_header_id|>",
+    "chatml": "<|im_start|>",
+    "mistral": "[INST]",
+    "gemma": "<start_of_turn>",
+    "command-r": "<|START_OF_TURN_TOKEN|>",
+    "deepseek": "<\uff5cUser\uff5c>",
+    "harmony": "<|channel|>",
+    "phi": "<|end|>",
+    "zephyr": "<|user|>",
+}
+
 Messages = Sequence[Mapping[str, str]]
+
+
+def template_family(source: str) -> str:
+    """The family whose marks a template writes; "other" where none is known."""
+    return next((name for name, mark in _MARKS.items() if mark in source), "other")
 
 
 class ChatTemplate:
@@ -59,8 +77,14 @@ class ChatTemplate:
             "documents": None,
         }
 
-    def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
+    def render(
+        self, messages: Messages, add_generation_prompt: bool = True, thinking: bool | None = None
+    ) -> str:
         """The prompt as text.
+
+        Args:
+            thinking: whether the model should think first, where its template has a switch for that
+                (enable_thinking); None: as the template has it.
 
         Raises:
             BadInput: the template refuses the messages, fails, or takes too long or too much.
@@ -73,6 +97,7 @@ class ChatTemplate:
                     messages=[dict(message) for message in messages],
                     add_generation_prompt=add_generation_prompt,
                     **self._variables,
+                    **({} if thinking is None else {"enable_thinking": thinking}),
                 ):
                     size += len(piece)
                     if size > MAX_OUTPUT:
@@ -82,7 +107,9 @@ class ChatTemplate:
             raise BadInput(f"[chat] {self._file_name}: its chat template failed: {_line(error)}") from None
         return "".join(pieces)
 
-    def encode(self, messages: Messages, add_generation_prompt: bool = True) -> list[int]:
+    def encode(
+        self, messages: Messages, add_generation_prompt: bool = True, thinking: bool | None = None
+    ) -> list[int]:
         """The prompt as token ids; control tokens are read in the template's own text only.
 
         In messages their names are split by a mark until the control tokens have been found; it is then taken
@@ -93,7 +120,7 @@ class ChatTemplate:
         """
         mark = self._unused_character(messages)
         muted = [{**m, "content": self._tokenizer.muted(m["content"], mark)} for m in messages]
-        text = self.render(muted, add_generation_prompt)
+        text = self.render(muted, add_generation_prompt, thinking)
         ids = self._tokenizer.encode(text, parse_special=True, add_bos=False, drop=mark)
         bos = self._tokenizer.bos
         if self._tokenizer.add_bos and bos is not None and ids[:1] != [bos]:

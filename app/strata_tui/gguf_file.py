@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,10 +18,14 @@ from strata_tui.tokenizer import printable
 
 SUPPORTED = ("llama", "qwen35")
 MAX_LAYERS = 1024  # of a file; far more than any model has
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")  # of a set's file names
 
 
 class TensorInfo(NamedTuple):
-    """A tensor of the file; `shape` in ggml order: shape[0] is the contiguous row length."""
+    """A tensor of the file; `shape` in ggml order: shape[0] is the contiguous row length.
+
+    `offset` is from the start of its own file, which is the set's `shard`-th (from 0).
+    """
 
     name: str
     type: str
@@ -28,6 +33,7 @@ class TensorInfo(NamedTuple):
     shape: tuple[int, ...]
     offset: int
     size_bytes: int
+    shard: int = 0
 
     @property
     def n_values(self) -> int:
@@ -49,13 +55,17 @@ def _as_bad_input() -> Iterator[None]:
 
 
 class ModelFile:
-    """An open GGUF file.
+    """An open GGUF file, or a set of shards that holds one model.
 
     Args:
-        path: the file. It stays mapped as long as this object or an engine on it lives.
+        path: the file, or any shard of a set; mapped as long as this object or an engine on it lives.
 
     Raises:
         BadInput: it can't be read, or something in it is wrong.
+
+    Attributes:
+        path: the file; of a set the first shard, whichever was opened.
+        file_name: the first shard's name, for messages and recordings.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -63,7 +73,7 @@ class ModelFile:
 
         with _as_bad_input():
             self.native = _core.ModelFile(os.fsencode(path))
-        self.path = Path(path)
+        self.path = Path(self.native.path)
         self.file_name = self.native.name
 
     # -- metadata
@@ -107,6 +117,15 @@ class ModelFile:
         with _as_bad_input():
             return self.native.array(key) if key in self.keys else None
 
+    def array_length(self, key: str) -> int:
+        """Elements of an array that is not read for it; 0 if absent.
+
+        Raises:
+            BadInput: the key holds no array.
+        """
+        with _as_bad_input():
+            return self.native.array_length(key) if key in self.keys else 0
+
     @cached_property
     def keys(self) -> frozenset[str]:
         with _as_bad_input():
@@ -121,7 +140,18 @@ class ModelFile:
     def name(self) -> str:
         """What the model calls itself, or its file's name."""
         name = self.text("general.name") or ""
-        return name if name.strip() else self.path.stem
+        return name if name.strip() else _SHARD.sub("", self.path.stem)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file of the model, in order."""
+        n = self.count("split.count", 1)
+        stem = _SHARD.sub("", self.path.stem)
+        return (
+            [self.path.with_name(f"{stem}-{i:05}-of-{n:05}.gguf") for i in range(1, n + 1)]
+            if n > 1
+            else [self.path]
+        )
 
     @property
     def context_length(self) -> int:
@@ -178,15 +208,22 @@ class ModelFile:
 
     @property
     def sha256(self) -> str:
-        """Of the whole file; read once as long as its size and time stay."""
-        status = self.path.stat()
-        return _sha256(self.path, status.st_size, status.st_mtime_ns)
+        """Of the whole file; of a set, of its files in order, one after the other.
+
+        Read once as long as sizes and times stay.
+        """
+        states = [(path, path.stat()) for path in self.paths]
+        return _sha256(tuple((path, state.st_size, state.st_mtime_ns) for path, state in states))
 
 
 @lru_cache(maxsize=16)
-def _sha256(path: Path, size_bytes: int, mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _sha256(files: tuple[tuple[Path, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def require_supported(model: ModelFile) -> None:

@@ -53,11 +53,12 @@ class Vocabulary:
     def strings(self, model: ModelFile, name: str, most: int) -> list[str]:
         """An array of strings under tokenizer.ggml; bytes that are no UTF-8 become replacements."""
         key = f"tokenizer.ggml.{name}"
+        length = model.array_length(key)
+        if length > most:
+            self.refuse(f"expected at most {most} strings at {key}, got {length}")
         strings = model.array(key)
         if not isinstance(strings, list) or not strings or not isinstance(strings[0], (str, bytes)):
             self.refuse(f"expected an array of strings at {key}, got none")
-        if len(strings) > most:
-            self.refuse(f"expected at most {most} strings at {key}, got {len(strings)}")
         long = max(map(len, strings))
         if long > MAX_TOKEN_BYTES:
             self.refuse(f"expected at most {MAX_TOKEN_BYTES} bytes a string at {key}, got {long}")
