@@ -71,8 +71,8 @@ async def until_open(app: Console, pilot: Pilot[None]) -> None:
 async def laid_out(app: Console, pilot: Pilot[None]) -> None:
     """Every widget has the size that its contents ask for, whatever the machine has been busy with.
 
-    Textual lays out when it is idle, and where the text panel's lines stand depends on when they came: without
-    this a picture depends on the load.
+    Textual lays out when it is idle, and where the text panel's lines stand depends on when they came:
+    without this a picture depends on the load.
     """
     screen = app.screen
     for _ in range(20):

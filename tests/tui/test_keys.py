@@ -188,6 +188,36 @@ async def test_the_log_of_verdicts_goes_to_the_file_where_it_is_asked_for() -> N
     assert sum("chain w" in line for line in lines) > 20
 
 
+async def test_y_tells_why_in_place_of_the_text() -> None:
+    async with console() as seat:
+        await seat.play(1000)
+        await seat.press("y", ms=600)
+        assert not seat.app.text_panel.display
+        assert "waits" in seat.screen and "for a verdict: w puts a second window" in seat.screen
+        assert "bottleneck: stage" in seat.screen and "ms/window" in seat.screen
+        await seat.press("space", ms=0)
+        held = seat.app.why_panel._lines
+        await seat.play(2000)
+        assert seat.app.why_panel._lines == held, "a frozen view has one explanation"
+        await seat.press("space", "w", ms=600)
+        assert "since pipeline-windows=2" in seat.screen
+        await seat.press("l", ms=100)
+        assert seat.app.log_panel.display and not seat.app.why_panel.display
+        await seat.press("y", "y", ms=100)
+        assert seat.app.text_panel.display and not seat.app.why_panel.display
+
+
+async def test_why_scrolls_where_it_has_no_room() -> None:
+    async with console(FakeEngine(stage_ms=(1.0,) * 8), size=(80, 24)) as seat:
+        await seat.play(1000)
+        await seat.press("y", ms=600)
+        assert "path " not in seat.screen
+        await seat.press("pagedown", "pagedown", ms=0)
+        assert "path " in seat.screen
+        await seat.press("pageup", "pageup", "pageup", ms=0)
+        assert "why: the last" in seat.screen
+
+
 async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
     async with console(max_tokens=150) as seat:
         await seat.play(100)

@@ -83,6 +83,24 @@ def test_windows_in_flight_flipped_on(snap_compare: Compare) -> None:
     assert pictured(snap_compare, FakeEngine(acceptance=0.85), (120, 40), "w", "down", "down", "space")
 
 
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_why_two_serial_stages_are_slow(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert pictured(snap_compare, FakeEngine(), size, "y", after_ms=600)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_why_four_windows_in_flight_wait_for_one_stage(snap_compare: Compare, size: tuple[int, int]) -> None:
+    engine = FakeEngine(stage_ms=(2.0, 2.5, 2.0, 5.0), acceptance=0.85)
+    engine.switches.pipeline_windows = 4
+    assert pictured(snap_compare, engine, size, "y", after_ms=600)
+
+
+@pytest.mark.parametrize("glyphs", [ASCII, MONO], ids=["ascii", "mono"])
+def test_why_without_colour(snap_compare: Compare, glyphs: Glyphs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert pictured(snap_compare, in_flight(3), (80, 24), "y", glyphs=glyphs, after_ms=600)
+
+
 def test_the_log(snap_compare: Compare) -> None:
     assert pictured(snap_compare, in_flight(), (120, 40), "l", ms=600, after_ms=400)
 

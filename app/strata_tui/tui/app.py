@@ -23,6 +23,7 @@ from strata_tui.tui.header import Header
 from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.pace import Pace
+from strata_tui.tui.panel import Panels
 from strata_tui.tui.played_texts import PlayedTexts
 from strata_tui.tui.problem import Problem
 from strata_tui.tui.rates import REFRESH_NS, RatesPanel
@@ -30,6 +31,7 @@ from strata_tui.tui.switches import SwitchBar
 from strata_tui.tui.text import TextPanel
 from strata_tui.tui.texts import Texts
 from strata_tui.tui.themes import DEFAULTS, THEMES
+from strata_tui.tui.why import WhyPanel
 from strata_tui.tui.windows import Windows
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from strata_tui.analysis.view import Picture, Rates, View
     from strata_tui.events import Events
     from strata_tui.record.recorder import Recorder
+    from strata_tui.tui.explaining import Explaining
     from strata_tui.tui.opened import Opened
 
 Progress = Callable[[str], None]
@@ -62,6 +65,7 @@ class Console(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "why", "why"),
         Binding("space", "freeze", "freeze"),
         Binding("o", "overlap", "overlap", show=False),
         Binding("n,enter", "prompt", "prompt", key_display="n"),
@@ -111,6 +115,7 @@ class Console(App[None]):
         self.pipeline_log: PipelineLog
         self.axis: TimeAxis
         self.texts: Texts | PlayedTexts
+        self.explaining: Explaining
         self._open_model = open_model
         self._auto_refresh = auto_refresh
         self._notes = notes
@@ -140,6 +145,8 @@ class Console(App[None]):
         self.figures = RatesPanel(self.glyphs)
         self.text_panel = TextPanel()
         self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
+        self.why_panel = WhyPanel(self.glyphs)
+        self.panels = Panels({"text": self.text_panel, "log": self.log_panel, "why": self.why_panel})
         self.prompt = Input(placeholder="n: a prompt of your own", compact=True)
         self.switch_bar = SwitchBar()
         yield self.head
@@ -150,6 +157,7 @@ class Console(App[None]):
             yield self.figures
             yield self.text_panel
             yield self.log_panel
+            yield self.why_panel
         yield self.prompt
         yield self.switch_bar
         yield KeyBar([*_SHOWN_KEYS, ("^p", "palette", "command_palette")])
@@ -157,7 +165,7 @@ class Console(App[None]):
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
         self.problem.clear()
-        self.log_panel.display = False
+        self.log_panel.display = self.why_panel.display = False
         for note in self._notes:
             self._say(note)
         self._leave_on_signals()
@@ -204,6 +212,7 @@ class Console(App[None]):
         from strata_tui.analysis.axis import TimeAxis
         from strata_tui.analysis.pipeline_log import PipelineLog
         from strata_tui.analysis.view import View
+        from strata_tui.tui.explaining import Explaining
 
         assert self.opened is not None
         label = self.opened.label
@@ -211,6 +220,7 @@ class Console(App[None]):
         self.pipeline_log = PipelineLog()
         self.axis = TimeAxis()
         self.texts = Texts(self.opened) if self.opened.tape is None else PlayedTexts(self.opened.tape)
+        self.explaining = Explaining(self.view, label.pipeline_max, spare=bool(self._auto_refresh))
         self._begin_ns = self.opened.engine.now_ns()
         self.is_open = True
         self.refresh_view()
@@ -333,6 +343,9 @@ class Console(App[None]):
         self.switch_bar.show(frame)
         self.lanes.show(frame)
         self.strip.show(frame)
+        if self.panels.shown == "why":
+            why = self.explaining.look(now, t1 if self.axis.frozen else None, in_force)
+            self.why_panel.show(why, frame.model.stages)
 
     def _tape(self, now: int) -> Tape | None:
         assert self.opened is not None
@@ -370,8 +383,7 @@ class Console(App[None]):
 
     def _hold_texts(self, on: bool) -> None:
         assert self.opened is not None
-        self.text_panel.hold(on)
-        self.log_panel.hold(on)
+        self.panels.hold(on)
         if self.opened.tape is not None:
             self.opened.tape.hold(on)
 
@@ -394,12 +406,19 @@ class Console(App[None]):
         self._refresh_soon()
 
     def action_scroll_text(self, screens: int) -> None:
-        panel = self.log_panel if self.log_panel.display else self.text_panel
-        panel.scroll_lines(screens * max(1, panel.size.height - 1))
+        self.panels.scroll(screens)
 
     def action_log(self) -> None:
-        self.text_panel.display = self.log_panel.display
-        self.log_panel.display = not self.text_panel.display
+        self._see("log")
+
+    def action_why(self) -> None:
+        self._see("why")
+        self._refresh_soon()
+
+    def _see(self, name: str) -> None:
+        """In place of the text, or the text again."""
+        self.panels.toggle(name)
+        self.set_class(self.panels.shown == "why", "-explains")
 
     def _refused_in_replay(self, line: str = "") -> bool:
         """What only a running model can do: a line says so."""

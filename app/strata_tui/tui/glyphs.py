@@ -30,7 +30,9 @@ class Glyphs:
     accepted: str
     rejected: str
     fates: dict[int, str]  # Fate
+    parts: dict[str, str]  # of a stage's time; the words are those of analysis.why
     spark: str  # nine levels
+    to_do: str  # before what a person should look at first
     pause: str
     live: str
     recording: str
@@ -81,7 +83,19 @@ COLOUR = Glyphs(
         Fate.LATE: "◦",
         Fate.ENDED: "⊘",
     },
+    parts={
+        "run": "█",
+        "commit": "▆",
+        "undo": "◂",
+        "idle_hand_off": "▂",
+        "idle_verdict": "▒",
+        "idle_draft": "▚",
+        "idle_undo": "◃",
+        "idle_host": "▄",
+        "idle_no_work": "·",
+    },
     spark=BLOCKS,
+    to_do="▶",
     pause="▮▮",
     live="●",
     recording="◉",
@@ -131,7 +145,19 @@ ASCII = Glyphs(
         Fate.LATE: "l",
         Fate.ENDED: "e",
     },
+    parts={
+        "run": "#",
+        "commit": "c",
+        "undo": "<",
+        "idle_hand_off": "-",
+        "idle_verdict": "v",
+        "idle_draft": "d",
+        "idle_undo": "u",
+        "idle_host": "h",
+        "idle_no_work": ".",
+    },
     spark=" .:-=+*#@",
+    to_do=">",
     pause="||",
     live="*",
     recording="(*)",

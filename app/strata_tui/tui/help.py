@@ -15,6 +15,7 @@ from strata_tui.tui.glyphs import Glyphs
 
 KEYS = (
     ("space", "freeze or release the view; the engine goes on, a replay stands still"),
+    ("y", "why it takes so long: the bottleneck, what to flip, each stage's time by cause, the bounds"),
     ("left right", "move in time (freezes)"),
     ("up down", "zoom in, zoom out"),
     ("f", "follow: back to live, zoom by itself"),

@@ -59,6 +59,11 @@ class TextPanel(LineWidget):
         self.refresh()
 
     @property
+    def page(self) -> int:
+        """Lines of a page."""
+        return self.size.height - 1
+
+    @property
     def text(self) -> str:
         """What is kept, as wrapped."""
         return "\n".join("".join(text for text, _ in line) for line in self._wrapped.lines)
