@@ -62,6 +62,8 @@ def test_layers_without_bytes() -> None:
 
 def test_shares_are_scaled_to_what_a_stage_was_measured_to_take() -> None:
     times = LayerTimes((1.0, 1.0, 2.0, 2.0), tail_ms=2.0)
-    scaled = scaled_to(times, (2,), 1, measured_ms=3.0)
-    assert stages_ms((2,), [scaled] * 2) == [1.0, 3.0]
-    assert scaled_to(times, (2,), 0, measured_ms=0.0) == times
+    alike = scaled_to([times] * 2, (2,), [3.0, 1.0])
+    assert stages_ms((2,), alike) == [1.0, 3.0], "equal devices share what was measured: half of 2 and 6"
+    other = LayerTimes((1.0,) * 4, tail_ms=2.0)
+    assert stages_ms((2,), scaled_to([times, other], (2,), [3.0, 8.0])) == [3.0, 8.0]
+    assert scaled_to([times, other], (2,), [0.0, 4.0]) == [times, other]

@@ -17,6 +17,7 @@ COMMANDS = {
     "replay": "a recording in the console",
     "compare": "two recordings of the same texts, aligned at token index",
     "export": "a recording as a Chrome trace or a table",
+    "plan": "where the layers go and why; what each switch would give",
     "inspect": "what is in a model file",
     "devices": "what devices there are",
 }

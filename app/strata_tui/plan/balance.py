@@ -91,9 +91,24 @@ def layer_times(group_ms: Sequence[float], split: Sequence[int], layer_bytes: Se
     return LayerTimes(tuple(layer_ms), group_ms[-1] - last_ms)
 
 
-def scaled_to(times: LayerTimes, split: Sequence[int], stage: int, measured_ms: float) -> LayerTimes:
-    """The same shares, so that this stage takes what was measured: groups have overheads of their own."""
-    bounds = (0, *split, len(times.layer_ms))
-    shares = times.stage_ms(bounds[stage], bounds[stage + 1])
-    factor = measured_ms / shares if shares > 0 and measured_ms > 0 else 1.0
-    return LayerTimes(tuple(ms * factor for ms in times.layer_ms), times.tail_ms * factor)
+def scaled_to(
+    times: Sequence[LayerTimes], split: Sequence[int], measured_ms: Sequence[float]
+) -> list[LayerTimes]:
+    """The same shares, so that stages take what was measured: groups have overheads of their own.
+
+    Equal devices are scaled alike, by all their stages together.
+
+    Args:
+        times: of each stage's device.
+        measured_ms: of each stage of this split.
+    """
+    shares = stages_ms(split, times)
+    factors = []
+    for one in times:
+        alike = [i for i, other in enumerate(times) if other == one]
+        share, measured = sum(shares[i] for i in alike), sum(measured_ms[i] for i in alike)
+        factors.append(measured / share if share > 0 and measured > 0 else 1.0)
+    return [
+        LayerTimes(tuple(ms * factor for ms in one.layer_ms), one.tail_ms * factor)
+        for one, factor in zip(times, factors, strict=True)
+    ]
