@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.bench.fake_runs import run
-from tests.bench.test_report import a_bench, faster
+from tests.bench.test_bench_report import a_bench, faster
 
 from strata_tui.bench.baseline import changes, per_cent, read_baseline, refuse_unlike
 from strata_tui.bench.figures import figures

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.bench.fake_runs import run
-from tests.bench.test_report import a_bench
+from tests.bench.test_bench_report import a_bench
 
 from strata_tui.plan.report import Plan, lines
 
