@@ -94,3 +94,10 @@ def test_replay_without_a_terminal_is_refused_in_one_line(strata: Strata, tmp_pa
     assert "replay: expected a terminal" in strata("replay", path).error
     assert "expected a recording" in strata("replay", QWEN35).error
     assert strata("replay", path, "--speed", "0").code == 2
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_run(strata: Strata) -> None:
+    ran = strata(*RUN, "--json", "--record", "/dev/full")
+    assert ran.code == 1
+    assert len(json.loads(ran.out)["token_ids"]) == 24
+    assert "the recording ended early: [Errno 28]" in ran.err and "Traceback" not in ran.err

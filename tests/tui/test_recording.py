@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.record.test_recording import HEADER
+from tests.record.test_recording import HEADER, record
+from tests.record.test_upstream import TRACE
 from tests.tui.console import Seat, console, until_open
 from tests.tui.fake_engine import Clock, FakeEngine
 
+from reference.events import decode_run
 from strata_tui.errors import BadInput
-from strata_tui.events import Kind
+from strata_tui.events import EVENT_DTYPE, Events, Kind
 from strata_tui.record.playback import LOCKED, Playback
 from strata_tui.record.reading import open_recording
-from strata_tui.record.recording import Recording
+from strata_tui.record.recording import Recording, checked_events, read_recording
 from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.opening import open_tape
@@ -233,6 +235,51 @@ async def test_a_cut_recording_says_at_its_end_that_it_is_cut(here: Path) -> Non
         await seat.play(1000)
         text = " ".join(seat.text.split())
         assert "[the recording ends here" in text and "cut off at byte" in text
+
+
+def any_events(seed: int, n: int = 4000) -> Events:
+    """Whatever passes as events: no run ever recorded them."""
+    draw = np.random.default_rng(seed)
+    events = np.zeros(n, EVENT_DTYPE)
+    events["kind"] = draw.choice([int(kind) for kind in Kind], n)
+    events["stage"] = draw.choice([0, 1, 254, 255], n)
+    events["start_ns"] = draw.choice([0, 1, 10**9, 1 << 61], n, p=[0.1, 0.4, 0.49, 0.01]) + draw.integers(
+        0, 10**9, n, dtype=np.uint64
+    )
+    events["dur_ns"] = draw.choice([0, 1, 10**6, 1 << 61], n, p=[0.3, 0.3, 0.39, 0.01])
+    events["window"] = draw.choice([0, 1, 2, 3, 500, (1 << 32) - 1], n)
+    events["rows"] = draw.integers(0, 65, n)
+    for name in ("a", "b"):
+        events[name] = draw.choice([-(1 << 31), -1, 0, 1, 2, 3, 4, 11, (1 << 31) - 1], n)
+    told = np.isin(events["kind"], [Kind.window, Kind.guess_kept])
+    events["b"][told] %= 5
+    verdict = events["kind"] == Kind.verdict
+    events["a"][verdict] = events["rows"][verdict]
+    events["b"][verdict] = draw.integers(0, 65, np.count_nonzero(verdict))
+    return checked_events(events, 2, "")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_events_that_no_run_recorded_break_no_screen(here: Path, seed: int) -> None:
+    recording = replace(
+        read_recording(record(here / "a.strata", decode_run(3))), events=any_events(seed), requests=[]
+    )
+    async with replay(recording, speed=1) as (seat, tape):
+        for key in ("l", "left", "f", "up", "down", "down", "e", "l"):
+            await seat.press(key, ms=200)
+        tape._at_ns = float(tape.end_ns)
+        await seat.play(200)
+        await seat.press("left", "left", "up", "shift+left", ms=100)
+        assert "replay" in seat.screen
+
+
+async def test_a_trace_of_the_upstream_engine_is_played(here: Path) -> None:
+    (here / "trace.txt").write_text(TRACE)
+    async with replay(open_recording(here / "trace.txt"), speed=0.05) as (seat, _):
+        await seat.play(2000)
+        assert "trace.txt" in seat.screen and "model not known" in seat.screen and "replay" in seat.screen
+        assert "STRATA_SPLIT_OVERLAP=?" in seat.screen and "draft=?" in seat.screen
+        assert seat.app.view.windows.decoded == 3
 
 
 async def test_an_empty_recording(here: Path) -> None:

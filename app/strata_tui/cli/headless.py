@@ -238,11 +238,7 @@ def log_lines(options: RunOptions) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def recording_to(path: Path | None, engine: Engine) -> Iterator[Recorder | None]:
-    """Records what is decoded within; None where no file is named.
-
-    Raises:
-        StrataError: it could not be written to its end.
-    """
+    """Records what is decoded within; None where no file is named. What went wrong stands in its `error`."""
     if path is None:
         yield None
         return
@@ -252,5 +248,3 @@ def recording_to(path: Path | None, engine: Engine) -> Iterator[Recorder | None]
         yield recorder
     finally:
         recorder.close(engine.dropped_events - before)
-    if recorder.error:
-        raise StrataError(f"[recording] {path}: {recorder.error}")

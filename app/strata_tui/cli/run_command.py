@@ -71,7 +71,7 @@ def command(
     """
     run = gather(options, model, max_tokens=max_tokens, **read_prompt("run", prompt, file, ids))
     from strata_tui.analysis.explained import Explained
-    from strata_tui.cli import INTERRUPTED
+    from strata_tui.cli import CHECK_FAILED, INTERRUPTED
     from strata_tui.cli.headless import (
         about,
         decode,
@@ -104,8 +104,8 @@ def command(
 
             write_trace(trace, outcome.events, trace_meta(engine))
             log(f"trace: {trace} ({len(outcome.events):,} events)")
-        if record is not None:
-            log(f"recording: {record} ({len(outcome.events):,} events)")
+        if recorder is not None:
+            log(f"recording: {record}: {recorder.error or f'{recorder.n_events:,} events'}")
         in_force = engine.switches.in_force()
         explained = Explained(outcome.events, len(engine.stages), in_force["pipeline_windows"])
         if as_json:
@@ -125,4 +125,6 @@ def command(
             summary = summary_lines(outcome.stats, outcome.finish, engine.dropped_events)
             for line in (*summary, *explained.lines()):
                 print(line, file=sys.stderr)
+    if recorder is not None and recorder.error:
+        return CHECK_FAILED
     return INTERRUPTED if outcome.interrupted else 0

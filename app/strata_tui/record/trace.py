@@ -105,7 +105,7 @@ def write_trace(path: Path | str, events: Events, meta: TraceMeta) -> None:
     path = Path(path)
     with whole_file(path) as raw:
         if path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=4, filename="", mtime=0) as packed:
+            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, filename="", mtime=0) as packed:
                 _write(packed, events, meta)
         else:
             _write(raw, events, meta)
