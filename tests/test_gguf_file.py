@@ -4,17 +4,22 @@ import hashlib
 import json
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
-from tests.reference.gguf_files import write_model
+from tests.reference.gguf_files import byte_letters, tokenizer_keys, write_model
 
 from strata_tui.errors import BadInput
-from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported, summary
+from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
+from strata_tui.model_summary import summary
 
 ORACLES = Path(__file__).parent / "data" / "oracles"
+
+LETTERS = byte_letters()[33:96]  # 63 of them: 63^2 + 63^3 merges
 
 
 def patched(path: Path, old: bytes, new: bytes) -> Path:
@@ -175,6 +180,32 @@ def test_keys_of_a_wrong_kind_are_named(tmp_path: Path, key: str, value: object,
     with pytest.raises(BadInput) as error:
         summary(ModelFile(write_model(tmp_path / "a.gguf", keys={key: value})))
     assert line in str(error.value)
+
+
+MEASURE = """
+import sys, time
+from strata_tui.gguf_file import ModelFile
+from strata_tui.tokenizer import Tokenizer
+def peak_kib(): return next(int(line.split()[1]) for line in open("/proc/self/status") if "VmHWM" in line)
+for step in (lambda: ModelFile(sys.argv[1]).metadata, lambda: Tokenizer(ModelFile(sys.argv[1])).encode("a")):
+    before, begin = peak_kib(), time.process_time()
+    step()
+    print(time.process_time() - begin, (peak_kib() - before) / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_a_vocabulary_of_250_000_tokens_opens_at_once(tmp_path: Path) -> None:
+    merges = [f"{a}{b} {c}" for a in LETTERS for b in LETTERS for c in LETTERS]
+    keys = tokenizer_keys("qwen2", [f"{a} {b}" for a in LETTERS for b in LETTERS] + merges)
+    path = write_model(tmp_path / "large.gguf", keys=keys)
+    assert len(keys["tokenizer.ggml.tokens"]) > 250_000
+    done = subprocess.run([sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True)
+    (open_s, open_mib), (build_s, build_mib) = (map(float, line.split()) for line in done.stdout.splitlines())
+    size_mib = path.stat().st_size / (1 << 20)
+    print(f"open {open_s:.3f} s, {open_mib:.0f} MiB; tokenizer {build_s:.1f} s, {build_mib:.0f} MiB")
+    assert open_s < 0.5 and open_mib < size_mib + 8  # of the processor; the file's own pages count too
+    assert build_s < 15 and build_mib < 500
 
 
 def test_bad_files_are_refused_with_one_line(tmp_path: Path) -> None:

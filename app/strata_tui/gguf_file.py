@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, lru_cache
@@ -238,6 +237,11 @@ def require_supported(model: ModelFile) -> None:
             f"[model] {model.file_name}: expected one of the architectures {', '.join(SUPPORTED)}, "
             f"got {printable(model.architecture[:60], newlines=False)}"
         )
+    if model.n_layers == 0:
+        raise BadInput(
+            f"[model] {model.file_name}: expected {model.architecture}.block_count to be 1 to {MAX_LAYERS}, "
+            f"got {model.count('.block_count')}"
+        )
 
 
 _kept = ExitStack()  # a model inside a zipped package is unpacked once, for the life of the process
@@ -247,54 +251,3 @@ def embedded_model_path() -> Path:
     """The model that ships with the program."""
     resource = resources.files("strata_tui") / "models" / "pebble-Q4_K_M.gguf"
     return _kept.enter_context(resources.as_file(resource))
-
-
-def _plain(value: Any) -> int | str | None:
-    """A scalar of the file, or the largest element of a list per layer; None for what is neither."""
-    if isinstance(value, list):
-        return max((n for n in value if isinstance(n, int)), default=None)
-    return value if isinstance(value, (int, str)) else None
-
-
-def summary(model: ModelFile) -> dict[str, Any]:
-    """What a person wants to know of a model file; plain values, fit for JSON.
-
-    Raises:
-        BadInput: a key that should hold a count holds something else.
-    """
-    by_type: Counter[str] = Counter()
-    for tensor in model.tensors:
-        by_type[tensor.type] += tensor.size_bytes
-    total = sum(by_type.values())
-    tokens = model.array("tokenizer.ggml.tokens")
-    return {
-        "file": model.file_name,
-        "size_bytes": model.native.size_bytes,
-        "gguf_version": model.native.version,
-        "name": model.name,
-        "architecture": model.architecture,
-        "supported": model.architecture in SUPPORTED,
-        "parameters": sum(tensor.n_values for tensor in model.tensors),
-        "tensors": len(model.tensors),
-        "types": {
-            name: {"bytes": size, "share": size / total if total else 0.0}
-            for name, size in by_type.most_common()
-        },
-        "layers": {
-            "total": model.n_layers,
-            "attention": model.layer_kinds.count("attention"),
-            "gdn": model.layer_kinds.count("gdn"),
-            "draft": model.n_draft_layers,
-        },
-        "draft_layer": model.has_draft_layer,
-        "context_length": model.context_length,
-        "embedding_length": _plain(model.get(".embedding_length")),
-        "heads": _plain(model.get(".attention.head_count")),
-        "kv_heads": _plain(model.get(".attention.head_count_kv")),
-        "vocabulary": None if tokens is None else len(tokens),
-        "tokenizer": {"model": model.text("tokenizer.ggml.model"), "pre": model.text("tokenizer.ggml.pre")},
-        "chat_template": model.has_template,
-        "licence": model.text("general.license"),
-        "layer_bytes": model.layer_bytes,
-        "tail_bytes": model.tail_bytes,
-    }

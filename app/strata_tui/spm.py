@@ -41,7 +41,7 @@ class SentencePiece:
                 f"expected a token for every byte or tokenizer.ggml.unknown_token_id, got none for byte "
                 f"0x{missing[0]:02X}"
             )
-        self._add_space = bool(model.get("tokenizer.ggml.add_space_prefix", True))
+        self._add_space = vocabulary.flag(model, "add_space_prefix", True)
 
     def _merges(self, pieces: dict[str, int]) -> list[tuple[str, str]]:
         """Every pair of tokens that make a token, the best score first, then the token that comes first.

@@ -98,6 +98,7 @@ class Tokenizer:
         bos: id of the token that begins a text, or None.
         eos: id of the file's own end token, or None.
         add_bos: does the file ask for it before every text?
+        types: kind of each token, as the file has it.
     """
 
     def __init__(self, model: ModelFile) -> None:
@@ -108,12 +109,12 @@ class Tokenizer:
                 f"llama (SPM), got {shown(kind)}"
             )
         self._vocabulary = Vocabulary(model)
-        self._tokens, self._types = self._vocabulary.tokens, self._vocabulary.types
+        self._tokens, self.types = self._vocabulary.tokens, self._vocabulary.types
         self._scheme = SCHEMES[kind](model, self._vocabulary)
         self.n_vocab = len(self._tokens)
         self.bos = self._vocabulary.id_key(model, "bos")
         self.eos = self._vocabulary.id_key(model, "eos")
-        self.add_bos = bool(model.get("tokenizer.ggml.add_bos_token", self._scheme.add_bos))
+        self.add_bos = self._vocabulary.flag(model, "add_bos_token", self._scheme.add_bos)
         special = self._vocabulary.special
         ends = {self._vocabulary.id_key(model, name) for name in _END_KEYS}
         ends |= {special.get(name) for name in _END_NAMES}
@@ -196,16 +197,16 @@ class Tokenizer:
 
     def token_bytes(self, token: int) -> bytes:
         """What a token writes; nothing for control tokens and ids out of range."""
-        if not 0 <= token < self.n_vocab or self._types[token] in (CONTROL, UNKNOWN, UNUSED):
+        if not 0 <= token < self.n_vocab or self.types[token] in (CONTROL, UNKNOWN, UNUSED):
             return b""
-        return self._scheme.token_bytes(self._tokens[token], self._types[token])
+        return self._scheme.token_bytes(self._tokens[token], self.types[token])
 
     def decode(self, tokens: Iterable[int]) -> str:
         return b"".join(map(self.token_bytes, tokens)).decode("utf-8", "replace")
 
     def piece(self, token: int) -> str:
         """One token for showing; a control token by its name, half a character as its replacement."""
-        if 0 <= token < self.n_vocab and self._types[token] in (CONTROL, UNKNOWN, UNUSED):
+        if 0 <= token < self.n_vocab and self.types[token] in (CONTROL, UNKNOWN, UNUSED):
             return self._tokens[token]
         return self.token_bytes(token).decode("utf-8", "replace")
 

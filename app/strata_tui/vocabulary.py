@@ -74,6 +74,11 @@ class Vocabulary:
         is_id = isinstance(token, int) and not isinstance(token, bool) and 0 <= token < len(self)
         return token if is_id else None
 
+    def flag(self, model: ModelFile, name: str, default: bool) -> bool:
+        """The boolean under tokenizer.ggml.NAME; `default` where there is none."""
+        value = model.get(f"tokenizer.ggml.{name}")
+        return value if isinstance(value, bool) else default
+
     def of_type(self, *types: int) -> dict[str, int]:
         """Ids by text of the tokens of these kinds."""
         return {token: i for i, token in enumerate(self.tokens) if self.types[i] in types and token}

@@ -60,7 +60,7 @@ def vectors(path: Path) -> list[tuple[str, list[int]]]:
 
 def against_the_algorithm(tokenizer: Tokenizer) -> int:
     """Mismatches on random texts of a vocabulary's own tokens, cut and joined anywhere."""
-    tokens, kinds, scores = tokenizer._tokens, tokenizer._types, tokenizer._scheme._scores
+    tokens, kinds, scores = tokenizer._tokens, tokenizer.types, tokenizer._scheme._scores
     score_of = {t: s for t, s, kind in zip(tokens, scores, kinds, strict=True) if kind == NORMAL}
     ids = {token: i for i, token in enumerate(tokens)}
     rng = random.Random(0)
