@@ -146,6 +146,6 @@ def test_a_thousand_shuffled_and_broken_traces(tmp_path: Path) -> None:
             assert "\n" not in str(error) and "\x1b" not in str(error)
             continue
         read_well += 1
-        if read_well % 8 == 0:
+        if read_well % 25 == 0:
             use(recording, tmp_path)
     assert read_well > 300
