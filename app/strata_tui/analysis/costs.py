@@ -10,6 +10,7 @@ from statistics import median
 
 import numpy as np
 
+from strata_tui.analysis.crowd import Crowd
 from strata_tui.analysis.passages import Passage, complete
 from strata_tui.events import DRAFT_LANE, Events, Kind
 
@@ -51,12 +52,18 @@ class Costs:
         return self.own.get((position, rows)) or [self.run(stage, rows) for stage in range(self.n_stages)]
 
 
-def read_costs(events: Events, windows: Sequence[Passage], n_stages: int) -> Costs | None:
+def read_costs(
+    events: Events, windows: Sequence[Passage], n_stages: int, cores: int | None = None
+) -> Costs | None:
     """Medians over the places where nothing but the part itself can count. None: no text, or runs missing.
 
     Hand-offs are those of fresh windows. A serial one is what lies between the end on a stage and the start
     on the next; of it, an overlapped one keeps what comes behind the host's launch. Where the recording is
     overlapped, the host's part (noticing, staging) is added for a serial one.
+
+    Args:
+        cores: that all stages share, and the draft layer; what a crowd on them took is taken off. None: each
+            has its own.
     """
     verified = complete(windows, n_stages)
     if not verified:
@@ -67,22 +74,24 @@ def read_costs(events: Events, windows: Sequence[Passage], n_stages: int) -> Cos
     ends = [end for _, end, _ in steps]
     chains = [(before, w) for before, w in after if w.rows > 1]
     serial, overlapped = _hand_offs(events, fresh, n_stages)
+    crowd = Crowd(_running(windows, steps), cores) if cores else None
+    own = {(w.position, w.rows): [_alone_ms(crowd, *span) for span in w.spans_ns] for w in verified}
     by_rows: list[dict[int, float]] = []
     for stage in range(n_stages):
-        samples: dict[int, list[int]] = {}
-        for window in verified:
-            samples.setdefault(window.rows, []).append(window.run_ns[stage])
-        by_rows.append({rows: median(ns) / 1e6 for rows, ns in samples.items()})
+        samples: dict[int, list[float]] = {}
+        for (_, rows), run in own.items():
+            samples.setdefault(rows, []).append(run[stage])
+        by_rows.append({rows: median(ms) for rows, ms in samples.items()})
     undone = _lasted(events, Kind.undo)
     commit = _lasted(events, Kind.commit)
     return Costs(
         n_stages=n_stages,
         by_rows=by_rows,
-        own={(w.position, w.rows): [ns / 1e6 for ns in w.run_ns] for w in verified},
+        own=own,
         serial_hand_off=serial,
         overlapped_hand_off=overlapped,
         verdict=_median_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
-        draft=_median_ms([b[1] - a[1] for a, b in pairwise(steps) if b[2] and b[0] - a[1] < AT_ONCE_NS]),
+        draft=float(median(_outputs(crowd, steps) or [0.0])),
         catch_up=_median_ms(_first_outputs(steps, chains)),
         launch=_median_ms(_launches(events, after, ends)),
         commit=_median_ms(commit),
@@ -122,6 +131,23 @@ def _draft_steps(events: Events) -> list[tuple[int, int, int]]:
         if stage == DRAFT_LANE
     ]
     return sorted(rows)
+
+
+def _running(windows: Sequence[Passage], steps: Sequence[tuple[int, int, int]]) -> list[tuple[float, float]]:
+    """All that ran at some time, ms."""
+    runs = [span for window in windows for span in window.spans_ns]
+    return [(start / 1e6, end / 1e6) for start, end, *_ in (*runs, *steps)]
+
+
+def _alone_ms(crowd: Crowd | None, start_ns: int, end_ns: int) -> float:
+    """What it would have taken with a core of its own."""
+    lost = crowd.lost_ms(start_ns / 1e6, end_ns / 1e6) if crowd else 0.0
+    return (end_ns - start_ns) / 1e6 - lost
+
+
+def _outputs(crowd: Crowd | None, steps: Sequence[tuple[int, int, int]]) -> list[float]:
+    """From one output of the chain to the next that follows at once."""
+    return [_alone_ms(crowd, a[1], b[1]) for a, b in pairwise(steps) if b[2] and b[0] - a[1] < AT_ONCE_NS]
 
 
 def _first_outputs(

@@ -153,22 +153,31 @@ def timelines(events: Events, n_stages: int, t0: int, t1: int) -> list[Timeline]
     story = _Story.of(events)
     nothing_to_do = _no_work(events, t0, t1)
     lines: list[Timeline] = []
+    upstream = None
     for stage in range(n_stages):
         mine = events[events["stage"] == stage]
         work = _spans(mine, _OF_PROGRAM)
         programs = _programs(mine)
         waits = _by_window(mine[mine["kind"] == Kind.wait_ready])
-        idle: list[tuple[int, int, Doing]] = []
+        idle: list[tuple[int, int, int]] = []
         edges, states = flatten(work, t0, t1)
         for i in np.flatnonzero(states == 0).tolist():
             gap = int(edges[i]), int(edges[i + 1])
-            pieces = story.blame(*gap, stage, programs, lines[-1] if lines else None, waits)
+            pieces = story.blame(*gap, stage, programs, upstream, waits)
             idle += [piece for piece in pieces if piece[0] < piece[1]]
         causes = np.zeros(len(idle), SPAN_DTYPE)
         for name, column in zip(("start", "end", "state"), zip(*idle, strict=True), strict=False):
             causes[name] = column
         lines.append(Timeline(*flatten(np.concatenate([causes, nothing_to_do, work]), t0, t1)))
+        upstream = _Upstream(lines[-1].edges.tolist(), _FROM_UPSTREAM[lines[-1].doing].tolist())
     return lines
+
+
+class _Upstream(NamedTuple):
+    """The stage before: what it did in [edges[i], edges[i+1]), as a cause for the one behind it."""
+
+    edges: list[int]
+    causes: list[int]
 
 
 class _Program(NamedTuple):
@@ -226,9 +235,9 @@ class _Story:
         end: int,
         stage: int,
         programs: list[_Program],
-        upstream: Timeline | None,
+        upstream: _Upstream | None,
         waits: dict[int, tuple[int, int]],
-    ) -> Iterator[tuple[int, int, Doing]]:
+    ) -> Iterator[tuple[int, int, int]]:
         """The pieces (start, end, cause) of an idle time [begin, end), host time left out."""
         at = bisect_left(programs, end, key=lambda program: program.start_ns)
         while at < len(programs) and programs[at].speculative:  # it makes way for the run behind it
@@ -273,14 +282,14 @@ class _Story:
         return moments[at - 1] if at else 0
 
 
-def _from_upstream(upstream: Timeline, begin: int, end: int) -> Iterator[tuple[int, int, Doing]]:
+def _from_upstream(upstream: _Upstream, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
     """What the stage before did in [begin, end), as causes."""
     if end <= begin:
         return
-    first, last = np.searchsorted(upstream.edges, [begin, end], side="right") - 1
-    for i in range(int(first), min(int(last), len(upstream.doing) - 1) + 1):
-        piece = max(begin, int(upstream.edges[i])), min(end, int(upstream.edges[i + 1]))
-        yield *piece, Doing(_FROM_UPSTREAM[upstream.doing[i]])
+    i = bisect_right(upstream.edges, begin) - 1
+    while i < len(upstream.causes) and upstream.edges[i] < end:
+        yield max(begin, upstream.edges[i]), min(end, upstream.edges[i + 1]), upstream.causes[i]
+        i += 1
 
 
 def _programs(events: Events) -> list[_Program]:

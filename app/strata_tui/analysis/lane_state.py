@@ -7,7 +7,9 @@ class LaneState(IntEnum):
     """States of a lane, in rising order of precedence.
 
     Where spans of a lane lie over one another, an instant belongs to the highest state: a stage that runs
-    a window while the host prepares the next one for it is running. IDLE is what no span covers.
+    a window while the host prepares the next one for it is running. IDLE is what no span covers. Why a stage
+    was idle is told afterwards, by `idle.CAUSES`: WAIT is part of hand_off there, HOST of host, PAUSED and
+    THROTTLED of no_work; IDLE and IN_FLIGHT may be any.
     """
 
     IDLE = 0

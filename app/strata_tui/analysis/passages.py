@@ -44,6 +44,10 @@ class Passage:
         return self.fate in KEPT
 
     @property
+    def spans_ns(self) -> list[tuple[int, int]]:
+        return list(zip(self.start_ns, self.end_ns, strict=True))
+
+    @property
     def run_ns(self) -> list[int]:
         return [end - start for start, end in zip(self.start_ns, self.end_ns, strict=True)]
 

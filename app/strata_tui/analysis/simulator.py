@@ -28,7 +28,15 @@ def simulate(rig: Rig, switches: Switches, verdicts: Iterable[Verdict]) -> list[
     The text starts at 0 with a draft chain, as after a verdict; it ends with the last verdict, or when the
     tokens wanted are there.
     """
-    return _Simulation(rig, switches, list(verdicts)).text()
+    return play(rig, switches, verdicts)[0]
+
+
+def play(
+    rig: Rig, switches: Switches, verdicts: Iterable[Verdict]
+) -> tuple[list[Window], list[tuple[float, float]]]:
+    """The same, and when each step of the draft chain began and ended (ms)."""
+    simulation = _Simulation(rig, switches, list(verdicts))
+    return simulation.text(), simulation.steps
 
 
 UNKNOWN = Verdict(0, False)
@@ -56,6 +64,7 @@ class _Simulation:
         self.verdict_at: float | None = None  # of W0, once its last stage has ended
         self.outputs = self.spoken_for = self.wanted = 0  # of the chain: landed, used by windows, ordered
         self.step_end: float | None = None
+        self.steps: list[tuple[float, float]] = []
         self.catch_up_owed = 0.0
         self.chain_is_cut = False
 
@@ -107,7 +116,9 @@ class _Simulation:
     def start_step(self, ms: float, after: float | None = None) -> None:
         self.step_end = None
         if self.outputs < self.wanted:
-            self.step_end = max(self.now, after or 0.0) + self.catch_up_owed + ms
+            begin = max(self.now, after or 0.0)
+            self.step_end = begin + self.catch_up_owed + ms
+            self.steps.append((begin, self.step_end))
             self.catch_up_owed = 0.0
             self.wake(self.step_end)
 
@@ -124,10 +135,12 @@ class _Simulation:
 
     def build_next(self) -> bool:
         """Builds W0 or the next guess as soon as its tokens are there."""
+        if len(self.queue) == self.in_flight:
+            return False
         guess = bool(self.queue)
         rows = self.next_rows()
         outputs = rows if guess else rows - 1
-        if len(self.queue) == self.in_flight or rows == 0 or self.outputs - self.spoken_for < outputs:
+        if rows == 0 or self.outputs - self.spoken_for < outputs:
             return False
         if guess and (self.gate_shut or self.chain_is_cut):
             return False
@@ -234,9 +247,13 @@ class _Simulation:
 
     def truth(self, ahead: int) -> Verdict:
         """What is known of the window behind `ahead` others in flight, if all of those come true."""
-        truths = self.verdicts[self.verified : self.verified + ahead + 1]
-        comes_true = len(truths) > ahead and all(truth.guess_right for truth in truths[:ahead])
-        return truths[ahead] if comes_true else UNKNOWN
+        at = self.verified + ahead
+        if at >= len(self.verdicts):
+            return UNKNOWN
+        for i in range(self.verified, at):
+            if not self.verdicts[i].guess_right:
+                return UNKNOWN
+        return self.verdicts[at]
 
     def program(self, stage: int, slot: int, ms: float, start: float = 0.0) -> float:
         """Queues a program on a stage; returns its end."""

@@ -6,6 +6,7 @@ the text (which drafts were right) is in `tape`, what the parts cost in `costs`,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -13,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from strata_tui.analysis.costs import Costs, read_costs
+from strata_tui.analysis.crowd import Crowd
 from strata_tui.analysis.passages import passages
-from strata_tui.analysis.schedule import Rig, Switches, Window
-from strata_tui.analysis.simulator import simulate
+from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window
+from strata_tui.analysis.simulator import play
 from strata_tui.analysis.tape import Tape, read_tape
 from strata_tui.errors import BadInput
 from strata_tui.events import Events
 
-DRAWS = 8  # of what the recording doesn't tell; their mean counts
+ROUNDS = 6  # until a crowd and the schedule that it slows fit one another
+DRAWS = 8  # of what the recording doesn't tell; their mean counts. Fewer for long texts, which vary less:
+DRAWN_TOKENS = 8192
 
 # Where the engine leaves the letter of the specification, each time for less waiting: a verdict doesn't wait
 # for a draft step, a tail is continued with no catch-up before it, a commit that was right isn't done again.
@@ -73,21 +77,22 @@ class WhatIf:
 
     Args:
         events: of one request.
-        recorded: the setting that it ran with, as `Setting`.
+        recorded: the setting that it ran with.
+        cores: that the stages share (one thread each), and the draft layer; None: each has its own.
 
     Raises:
         BadInput: there is nothing to predict from.
     """
 
-    def __init__(self, events: Events, n_stages: int, recorded: Setting) -> None:
+    def __init__(self, events: Events, n_stages: int, recorded: Setting, cores: int | None = None) -> None:
         windows = passages(events)
-        costs = read_costs(events, windows, n_stages)
+        costs = read_costs(events, windows, n_stages, cores)
         if costs is None:
             raise BadInput("[what-if] expected a text with all its events, got none that is complete")
         self.recorded = recorded
         self.costs: Costs = costs
         self.tape: Tape = read_tape(events, windows)
-        self.n_stages = n_stages
+        self.n_stages, self.cores = n_stages, cores
 
     def predict(self, setting: Setting) -> Prediction:
         """What the same text would have taken.
@@ -100,7 +105,7 @@ class WhatIf:
                 f"[what-if] expected at most the {self.recorded.draft_max} drafts of the recording, "
                 f"got {setting.draft_max}"
             )
-        draws = DRAWS if self.tape.unknown else 1
+        draws = max(1, min(DRAWS, DRAWN_TOKENS // self.tape.tokens)) if self.tape.unknown else 1
         texts = [self._simulate(setting, self.tape.drawn(seed)) for seed in range(draws)]
         windows = float(np.mean([len(_verified(text)) for text in texts]))
         ms = float(np.mean([_verified(text)[-1].verdict_ms for text in texts]))
@@ -125,7 +130,41 @@ class WhatIf:
             timed.append(replace(verdict, run=self._run(setting, position, rows, guessed)))
             guessed = verdict.guess_right
             position += verdict.accepted + 1
-        return simulate(self._rig(setting), self._switches(setting, tape), timed)
+        rig, switches = self._rig(setting), self._switches(setting, tape)
+        windows, steps = play(rig, switches, timed)
+        for _ in range(ROUNDS if self.cores else 0):
+            windows, steps = play(*self._crowded(rig, timed, windows, steps, switches))
+        return windows
+
+    def _crowded(
+        self,
+        rig: Rig,
+        alone: Sequence[Verdict],
+        windows: Sequence[Window],
+        steps: Sequence[tuple[float, float]],
+        switches: Switches,
+    ) -> tuple[Rig, Switches, list[Verdict]]:
+        """Rig, switches and verdicts with what each program loses in the crowd that was simulated last."""
+        ran = [list(zip(window.start_ms, window.end_ms, strict=True)) for window in windows]
+        crowd = Crowd([*itertools.chain(*ran), *steps], self.cores or 1)
+        lost = [[crowd.lost_ms(*span) for span in spans] for spans in ran]
+        of_verified = [ms for ms, window in zip(lost, windows, strict=True) if window.verified]
+        verdicts = [
+            replace(verdict, run=[a + b for a, b in zip(verdict.run or (), ms, strict=True)])
+            for verdict, ms in zip(alone, of_verified, strict=True)
+        ]
+        mean = [float(np.mean([ms[s] for ms in lost if len(ms) > s] or [0.0])) for s in range(self.n_stages)]
+        slower = float(np.mean([crowd.lost_ms(*step) for step in steps] or [0.0]))
+        return (
+            replace(
+                rig,
+                run=[a + b for a, b in zip(rig.run, mean, strict=True)],
+                draft=rig.draft + slower,
+                catch_up=(rig.catch_up or 0.0) + slower,
+            ),
+            switches,
+            verdicts,
+        )
 
     def _run(self, setting: Setting, position: int, rows: int, guessed: bool) -> Sequence[float]:
         """ms per stage; a guess of two branches has the rows of both on the front stages."""
@@ -174,7 +213,8 @@ class WhatIf:
             ms = ", ".join(f"{ms:.3f}" for ms in self.costs.overlapped_hand_off)
             lines.append(f"overlapped hand-offs taken as the recorded ones less the host's part: {ms} ms")
         if setting.pipeline_windows > 1 and self.recorded.pipeline_windows < 2:
-            lines.append("stages taken as fast side by side as one after the other")
+            share = f", but for {self.cores} cores that they share evenly" if self.cores else ""
+            lines.append(f"stages taken as fast side by side as one after the other{share}")
         if setting.balanced:
             lines.append("layers taken as divisible at will")
         if setting.second_bonus:
