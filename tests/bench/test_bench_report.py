@@ -62,6 +62,15 @@ def test_emulated_devices_are_named_in_every_line_with_figures() -> None:
     assert len(figures) >= 5
     assert all("[emulated]" in line for line in figures)
     assert json_object(bench)["emulated"]
+    assert not any("longer to compute" in line for line in lines(bench))
+
+
+def test_emulated_devices_that_could_not_keep_their_times_are_told_of() -> None:
+    bench = a_bench(lambda arm, n: run(emulated=True, programs=40, overruns=n))
+    assert json_object(bench)["arms"][0]["overruns"] == {"programs": 200, "overran": 10}
+    assert any(
+        "serial [emulated]: 10 of 200 programs took longer to compute" in line for line in lines(bench)
+    )
 
 
 def test_markdown() -> None:

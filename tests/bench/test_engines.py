@@ -1,6 +1,7 @@
 """Runs on the real engine: switches of an arm hold for it alone, engines are shared, kept and closed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from strata_tui.bench.engines import FreshProcesses, KeptEngines, available_byte
 from strata_tui.bench.one_run import Request
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.gguf_file import ModelFile, embedded_model_path
-from strata_tui.options import Placement, RunOptions, parse_split
+from strata_tui.options import DeviceChoice, Placement, RunOptions, parse_split
 
 REQUEST = Request(tokens=(5, 9, 200, 31), max_tokens=16)
 
@@ -120,6 +121,18 @@ def test_a_fresh_process_that_dies_is_an_error(model: ModelFile, monkeypatch: py
     monkeypatch.setattr(module, "_run_in_child", len)  # takes one argument: the child fails at its start
     with pytest.raises(StrataError, match=r"a: its process ended without a result \(exit code 1\)"):
         FreshProcesses(model).run(arm("a"), REQUEST)
+
+
+@pytest.mark.parametrize(("ms", "all_overrun"), [("0.001", True), ("200", False)])
+def test_overruns_are_those_of_the_run(kept: KeptEngines, ms: str, all_overrun: bool) -> None:
+    devices = (DeviceChoice.parse(f"even:{ms}"),) * 2
+    even = Arm("e", "", RunOptions(placement=Placement(devices=devices, threads=1, context=256)))
+    request = replace(REQUEST, max_tokens=4)
+    run, again = kept.run(even, request), kept.run(even, request)
+    assert run.emulated
+    assert run.programs == again.programs > 0, "counted anew each time"
+    assert run.overruns == (run.programs if all_overrun else 0)
+    assert kept.run(arm("a"), REQUEST).programs == 0
 
 
 def test_replayed_drafts_record_their_text_first(kept: KeptEngines) -> None:

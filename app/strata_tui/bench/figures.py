@@ -54,6 +54,16 @@ class Figures:
     def emulated(self) -> bool:
         return any(run.emulated for run in self.runs)
 
+    @property
+    def programs(self) -> int:
+        """Of emulated devices, held to their times."""
+        return sum(run.programs for run in self.runs)
+
+    @property
+    def overruns(self) -> int:
+        """Of those, the ones that took longer than they should have lasted."""
+        return sum(run.overruns for run in self.runs)
+
 
 def figures(results: Results) -> list[Figures]:
     first = results.of(results.arms[0])

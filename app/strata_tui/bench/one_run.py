@@ -40,6 +40,8 @@ class Run:
         backend: the kernels of each layer; texts of different ones need not be equal.
         stages: of each device, first_layer, last_layer.
         notices: what the engine said, one line each.
+        programs, overruns: of emulated devices: held, and those of them that took longer to compute than they
+            should have lasted.
         bound: actual_ms, same_depth_ms and full_depth_ms where events were recorded.
     """
 
@@ -51,6 +53,8 @@ class Run:
     stages: tuple[Mapping[str, Any], ...] = ()
     emulated: bool = False
     notices: tuple[str, ...] = ()
+    programs: int = 0
+    overruns: int = 0
     bound: Mapping[str, float] | None = None
 
     @property
@@ -101,6 +105,7 @@ def run_once(
     }
     if engine.switches.draft.startswith("replay") and not replay:
         replay = session.record_plain(request.tokens, **asked)
+    programs, overruns = _paced(engine)
     tokens: list[int] = []
     try:
         session.start(request.tokens, replay=replay, **asked)
@@ -119,6 +124,7 @@ def run_once(
                 session.wait(0.5)
     if session.finish == "error":
         raise StrataError(session.error)
+    programs, overruns = (now - then for now, then in zip(_paced(engine), (programs, overruns), strict=True))
     return Run(
         tokens=tuple(tokens),
         finish=session.finish,
@@ -133,4 +139,12 @@ def run_once(
         ),
         emulated=engine.emulated,
         notices=tuple(engine.notices()),
+        programs=programs,
+        overruns=overruns,
     )
+
+
+def _paced(engine: Engine) -> tuple[int, int]:
+    """Programs that were held to their times so far, and those that could not be."""
+    kept = engine.pace_kept()
+    return sum(one["programs"] for one in kept), sum(one["overruns"] for one in kept)

@@ -114,6 +114,7 @@ def detail_lines(bench: Bench) -> list[str]:
         if of_arm.over_bound["same_depth"].runs:
             same, full = (of_arm.over_bound[depth].show(".3f") for depth in DEPTHS)
             lines.append(f"{name}: actual / lower bound {same} at the same depth, {full} at full depth")
+    lines += _overrun_lines(of_arms)
     lines += [f"{name}: {line}" for name, said in notices(bench.results).items() for line in said]
     lines += [f"DIFFERS: {line}" for line in bench.results.differences]
     lines += [change.line() for change in bench.changes]
@@ -203,6 +204,7 @@ def _arm_object(of_arm: Figures, first: str) -> dict[str, Any]:
             "in_words": "the first arm" if arm.name == first else in_words(of_arm.speed, first),
             "other_text": of_arm.other_text,
         },
+        "overruns": {"programs": of_arm.programs, "overran": of_arm.overruns},
         "finish": [run.finish for run in of_arm.runs],
         "tokens_sha256": [_sha256([run.tokens]) for run in of_arm.runs],
     }
@@ -241,6 +243,15 @@ def _classes(of_arm: Figures) -> str:
         f"{name.replace('_', ' ')} {spread.show('.2f')} x {count}"
         for name, (count, spread) in of_arm.classes.items()
     )
+
+
+def _overrun_lines(of_arms: Sequence[Figures]) -> list[str]:
+    return [
+        f"{of_arm.arm.name} [emulated]: {of_arm.overruns} of {of_arm.programs} programs took longer "
+        "to compute than they should have lasted: these times are slower than what was to be emulated"
+        for of_arm in of_arms
+        if of_arm.emulated and of_arm.overruns
+    ]
 
 
 def _kept(of_arm: Figures) -> str:
