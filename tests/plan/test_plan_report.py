@@ -45,6 +45,16 @@ def test_what_was_asked_for_stays_when_the_best_was_slower() -> None:
     assert "what was asked for is recommended: the model's best was not faster here" in text
 
 
+def test_a_gain_of_less_than_a_percent_is_none() -> None:
+    near = SimpleNamespace(**{**vars(BEST), "prediction": SimpleNamespace(**vars(BEST.prediction))})
+    near.prediction.tokens_per_s = ASKED.prediction.tokens_per_s * 1.005
+    plan = a_plan(None)
+    plan.proposals = [near, ASKED]
+    assert plan.recommended is ASKED
+    plan.confirmed = a_bench(lambda arm, n: run(10.0), 2, ("as asked",))
+    assert "nothing that was modelled gains a percent" in "\n".join(lines(plan))
+
+
 def test_without_a_measurement_it_is_the_models_word() -> None:
     plan = a_plan(None)
     assert plan.recommended is BEST

@@ -11,6 +11,11 @@ def test_what_was_asked_for_on_so_many_stages() -> None:
     assert (none["draft_max"], none["pipeline_windows"]) == (0, 0)
 
 
+def test_a_gate_in_single_precision_is_no_other_gate() -> None:
+    asked = as_asked(2, {**ASKED, "theta": 0.20000000298023224})
+    assert {one["theta"] for one in candidates(2, asked)} == {0.0, 0.2}
+
+
 def test_it_comes_first_and_nothing_comes_twice() -> None:
     for n_stages in (1, 2, 3, 8):
         asked = as_asked(n_stages, ASKED)

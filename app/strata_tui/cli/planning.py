@@ -138,8 +138,8 @@ def _confirm(
     rounds: int,
 ) -> None:
     """What was asked for and the model's best, in turn."""
-    assert plan.asked is not None
-    both = [plan.asked] if plan.proposals[0] is plan.asked else [plan.asked, plan.proposals[0]]
+    assert plan.asked is not None and plan.best is not None
+    both = [plan.asked] if plan.best is plan.asked else [plan.asked, plan.best]
     arms = sharing_engines(
         [
             _arm(name, proposal, options, devices)

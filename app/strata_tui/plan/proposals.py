@@ -45,7 +45,7 @@ def as_asked(n_stages: int, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "overlap": values["overlap"] and n_stages > 1,
         "pipeline_windows": flight if flight > 1 and drafts else 0,
-        "theta": values["theta"],
+        "theta": round(values["theta"], 6),  # the engine holds it in single precision
         "draft_max": drafts,
     }
 

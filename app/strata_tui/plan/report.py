@@ -15,6 +15,7 @@ from strata_tui.plan.balance import LayerTimes
 from strata_tui.plan.placed import BYTES, Placed, slowest
 from strata_tui.plan.proposals import Proposal
 
+GAIN = 1.01
 SHOWN = 8  # predictions, in the table
 MEMORY = ("weights", "K/V", "states", "buffers", "of these snapshots", "window slots")
 
@@ -47,11 +48,18 @@ class Plan:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def best(self) -> Proposal | None:
+        """The best modelled one; what was asked for where that is as good within a percent."""
+        best = self.proposals[0] if self.proposals else None
+        if best is None or self.asked is None:
+            return best
+        least = GAIN * self.asked.prediction.tokens_per_s
+        return best if best.prediction.tokens_per_s > least else self.asked
+
+    @property
     def recommended(self) -> Proposal | None:
-        """The best modelled one, unless it was measured and not found faster than what was asked for."""
-        if not self.proposals:
-            return None
-        return self.asked if self.kept_as_asked else self.proposals[0]
+        """The best, unless it was measured and not found faster than what was asked for."""
+        return self.asked if self.kept_as_asked else self.best
 
     @property
     def kept_as_asked(self) -> bool:
@@ -157,7 +165,8 @@ def _predictions(plan: Plan) -> list[tuple[str, ...]]:
 
 def _confirmation(plan: Plan, bench: Bench) -> list[str]:
     of_arms, tag = figures(bench.results), _tag(plan)
-    found = [f"measured{tag}, in turn, {len(of_arms[0].runs)} rounds:"]
+    rounds = len(of_arms[0].runs)
+    found = [f"measured{tag}, in turn, {rounds} round{'s' * (rounds != 1)}:"]
     for of_arm in of_arms:
         r = of_arm.rates
         found.append(
@@ -166,13 +175,17 @@ def _confirmation(plan: Plan, bench: Bench) -> list[str]:
         )
     if len(of_arms) > 1:
         best, first = of_arms[1], of_arms[0].arm.name
-        predicted = plan.proposals[0].prediction.ms_per_window
         got = best.rates["ms_per_window"].median
-        off = f"; the model was off by {predicted / got - 1:+.1%} on ms per window" if got else ""
+        off = ""
+        if got and plan.best is not None:
+            error = plan.best.prediction.ms_per_window / got - 1
+            off = f"; the model was off by {error:+.1%} on ms per window"
         found.append(f"{best.arm.name}: {in_words(best.speed, first)}{off}")
     found += [f"DIFFERS: {line}" for line in bench.results.differences]
     if plan.kept_as_asked:
         found.append("what was asked for is recommended: the model's best was not faster here")
+    elif plan.recommended is plan.asked:
+        found.append("what was asked for is recommended: nothing that was modelled gains a percent")
     elif plan.recommended is not None:
         found.append(f"recommended: {_whole(plan.recommended)}")
     return found
