@@ -94,14 +94,20 @@ class ByteLevel:
             if not space or not left or not right:
                 self._vocabulary.refuse(f"expected merges of two parts, got {shown(merge)!r}")
             merges.append((left, right))
+        vocabulary = self._vocabulary.text_tokens(left + right for left, right in merges)
+        for left, right in merges:  # the package would panic at some of these
+            if left not in vocabulary or right not in vocabulary or left + right not in vocabulary:
+                self._vocabulary.refuse(
+                    f"expected merges of the vocabulary's tokens, got {shown(f'{left} {right}')!r}"
+                )
         try:
             bpe = models.BPE(
-                vocab=self._vocabulary.text_tokens(left + right for left, right in merges),
+                vocab=vocabulary,
                 merges=merges,
                 ignore_merges=self._pre in _WHOLE_WORDS_WIN,
             )
         except Exception as error:
-            self._vocabulary.refuse(f"expected merges of the vocabulary's tokens: {shown(error)}")
+            self._vocabulary.refuse(f"expected tokens that merge: {shown(error)}")
         backend = tokenizers.Tokenizer(bpe)
         splits: list[Any] = [
             pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PATTERNS[self._pre]
