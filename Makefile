@@ -9,6 +9,8 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 
+FUZZ_RUNS ?= 10000000
+
 PIP     := pip -q --disable-pip-version-check install
 # No build isolation: the same cmake in the same folder compiles only what changed.
 INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=build/core
@@ -16,7 +18,7 @@ PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/
 NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-full native bench vectors lint asan tsan wheel clean
+.PHONY: help run test check check-full native bench vectors lint asan tsan fuzz wheel clean
 
 help:  ## this list
 	@echo "strata-tui. Needs Python 3.11 or newer, a C++20 compiler and make."
@@ -58,6 +60,14 @@ asan: $(VENV)/build-tools  ## the native tests under the address sanitizer
 
 tsan: $(VENV)/build-tools  ## the native tests under the thread sanitizer
 	@$(call sanitized,thread)
+
+fuzz: $(VENV)/test-tools  ## hostile model files: coverage-guided, under sanitizers; FUZZ_RUNS=10000000 (of the reader)
+	@cmake -S core_ext -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSTRATA_PYTHON=OFF -DSTRATA_FUZZ=ON \
+	    "-DSTRATA_SANITIZE=address,undefined" >/dev/null
+	@cmake --build build/fuzz --target strata_fuzz
+	@cd build/fuzz && ./strata_fuzz reader $(FUZZ_RUNS) && ./strata_fuzz set $$(($(FUZZ_RUNS) / 10)) && \
+	    ./strata_fuzz model $$(($(FUZZ_RUNS) / 100))
+	@PYTHONPATH=. python tests/fuzz/build_tokenizer.py $$(($(FUZZ_RUNS) / 10))
 
 wheel: $(VENV)/build-tools  ## a wheel in dist/
 	pip -q wheel . --no-deps -w dist

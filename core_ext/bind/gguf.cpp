@@ -124,7 +124,7 @@ py::list tensors(const ModelFileHandle& model) {
         py::tuple shape(tensor.shape.size());
         for (size_t d = 0; d < tensor.shape.size(); ++d) shape[d] = py::int_(tensor.shape[d]);
         out.append(py::make_tuple(tensor.name, type_name(tensor.type), tensor.type, shape, tensor.offset,
-                                  tensor.size_bytes));
+                                  tensor.size_bytes, tensor.shard));
     }
     return out;
 }
@@ -163,5 +163,5 @@ void bind_gguf(py::module_& m) {
             [](const Model& model, const std::string& key) { return array_of(*model.file, key).count; },
             py::arg("key"))
         .def("tensors", &tensors,
-             "[(name, type name, type number, shape in ggml order, offset, size_bytes)]");
+             "[(name, type name, type number, shape in ggml order, offset, size_bytes, shard)]");
 }

@@ -16,6 +16,8 @@ namespace {
 
 constexpr uint64_t MAX_ALIGNMENT = 1 << 20;
 constexpr uint32_t MAX_DIMS = 4;
+// Far beyond what files have: each costs many times its bytes in memory.
+constexpr uint64_t MAX_KEYS = 1 << 16, MAX_TENSORS = 1 << 20;
 
 std::string in_quotes(std::string_view text) { return "\"" + shown(text) + "\""; }
 
@@ -58,30 +60,6 @@ T load(const uint8_t* at) {
 
 }  // namespace
 
-std::shared_ptr<const GgufFile> GgufFile::open(const std::string& path) {
-    std::shared_ptr<GgufFile> file(new GgufFile());
-    file->path_ = path;
-    file->name_ = path.substr(path.find_last_of('/') + 1);
-    file->mapping_ = MappedFile(path);
-    file->bytes_ = file->mapping_.bytes();
-    try {
-        file->read_all();
-    } catch (const Error&) {
-        file->require_unchanged();  // the better reason
-        throw;
-    }
-    file->require_unchanged();
-    return file;
-}
-
-std::shared_ptr<const GgufFile> GgufFile::parse(std::span<const uint8_t> bytes, const std::string& name) {
-    std::shared_ptr<GgufFile> file(new GgufFile());
-    file->path_ = file->name_ = name;
-    file->bytes_ = bytes;
-    file->read_all();
-    return file;
-}
-
 void GgufFile::fail(const std::string& what) const { throw Error("[gguf] " + shown(name_) + ": " + what); }
 
 void GgufFile::read_all() {
@@ -100,7 +78,7 @@ void GgufFile::read_all() {
 
     const auto n_tensors = in.number<uint64_t>();
     const auto n_keys = in.number<uint64_t>();
-    in.expect(n_keys, 8 + 1 + 4 + 1, "keys");
+    in.expect(n_keys, 8 + 1 + 4 + 1, "keys", MAX_KEYS);
     for (uint64_t i = 0; i < n_keys; ++i) {
         in.enter("key " + std::to_string(i));
         const std::string_view key = in.identifier();
@@ -111,7 +89,7 @@ void GgufFile::read_all() {
     check_metadata();
 
     in.enter("header");
-    in.expect(n_tensors, 8 + 1 + 4 + 4 + 8, "tensors");
+    in.expect(n_tensors, 8 + 1 + 4 + 4 + 8, "tensors", MAX_TENSORS);
     for (uint64_t i = 0; i < n_tensors; ++i) {
         in.enter("tensor " + std::to_string(i));
         read_tensor(in);
@@ -124,10 +102,6 @@ void GgufFile::check_metadata() {
     if (alignment_ == 0 || (alignment_ & (alignment_ - 1)) != 0 || alignment_ > MAX_ALIGNMENT)
         fail("general.alignment is " + std::to_string(alignment_) + ", expected a power of two up to " +
              std::to_string(MAX_ALIGNMENT));
-    const int64_t n_files = integer_or("split.count", 1, 0, INT64_MAX);
-    if (n_files > 1)
-        fail("is one of " + std::to_string(n_files) +
-             " files of a split model (split.count), expected a whole one");
 }
 
 void GgufFile::read_tensor(GgufReader& in) {

@@ -22,7 +22,8 @@ struct Tensor {
     std::vector<int64_t> shape;  // ggml order: shape[0] is the contiguous row length
     const uint8_t* data = nullptr;
     uint64_t size_bytes = 0;
-    uint64_t offset = 0;  // from the start of the file
+    uint64_t offset = 0;  // from the start of its file
+    int shard = 0;        // which file of a set that is, from 0
 };
 
 /// A metadata array, left in the file: elements are decoded when asked for.
@@ -40,20 +41,24 @@ const char* gguf_type_name(uint32_t value_type);
 
 using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string_view, GgufArray>;
 
-/// A GGUF file (versions 2 and 3, little-endian), mapped read-only. Every count, offset, size, type and
-/// string is checked before use; what is wrong throws Error("[gguf] NAME: ..."). The views live as long as
-/// the object.
+/// A GGUF file (versions 2 and 3, little-endian), mapped read-only, or a set of them that holds one model
+/// (NAME-00001-of-00003.gguf ..): each shard is mapped where it lies, the first one's keys and name are the
+/// model's. Every count, offset, size, type and string is checked before use; what is wrong throws
+/// Error("[gguf] NAME: ..."). The views live as long as the object.
 class GgufFile {
   public:
+    /// Any shard of a set opens the whole set.
     static std::shared_ptr<const GgufFile> open(const std::string& path);
-    /// The same over bytes in memory (tests, fuzzing); `bytes` must outlive the object.
+    /// The same over bytes in memory (tests, fuzzing), which must outlive the object.
     static std::shared_ptr<const GgufFile> parse(std::span<const uint8_t> bytes, const std::string& name);
+    static std::shared_ptr<const GgufFile> parse_set(
+        const std::vector<std::span<const uint8_t>>& shards);  // named shard 1, shard 2 ..
 
     const std::string& name() const { return name_; }  // the file's name without its folder, for messages
-    const std::string& path() const { return path_; }
+    const std::string& path() const { return path_; }  // of the first shard
     uint32_t version() const { return version_; }
     uint64_t alignment() const { return alignment_; }
-    uint64_t size_bytes() const { return bytes_.size(); }
+    uint64_t size_bytes() const;  // of all shards
 
     const std::vector<std::string_view>& keys() const { return keys_; }  // in the file's order
     const GgufValue* find(std::string_view key) const;                   // nullptr if absent
@@ -85,12 +90,18 @@ class GgufFile {
     /// may be wrong then. Asked after a reading or a computation, before its result is used.
     void require_unchanged() const {
         if (mapping_.changed()) fail("was changed or shortened while it was open; open it again");
+        for (const auto& shard : more_) shard->require_unchanged();
     }
     /// One line for an error: "[gguf] NAME: what".
     [[noreturn]] void fail(const std::string& what) const;
 
   private:
     GgufFile() = default;
+    static std::shared_ptr<GgufFile> open_one(const std::string& path);
+    static std::shared_ptr<GgufFile> parse_one(std::span<const uint8_t> bytes, const std::string& name);
+    /// The first shard with the tensors of all; a file that is whole is a set of one.
+    static std::shared_ptr<const GgufFile> join(std::vector<std::shared_ptr<GgufFile>> shards);
+    int64_t n_shards() const;
     void read_all();
     void check_metadata();
     void read_tensor(class GgufReader& in);
@@ -99,7 +110,8 @@ class GgufFile {
 
     std::string name_, path_;
     std::span<const uint8_t> bytes_;
-    MappedFile mapping_;  // none after parse()
+    MappedFile mapping_;                           // none after parse()
+    std::vector<std::shared_ptr<GgufFile>> more_;  // the shards after this one
     uint32_t version_ = 0;
     uint64_t alignment_ = 32;
     std::vector<std::string_view> keys_;

@@ -25,10 +25,13 @@ const char* gguf_type_name(uint32_t value_type) {
     return value_type < std::size(NAMES) ? NAMES[value_type] : "unknown";
 }
 
-void GgufReader::expect(uint64_t count, uint64_t least, const char* what) const {
+void GgufReader::expect(uint64_t count, uint64_t least, const char* what, uint64_t most) const {
     if (count > left() / least)
         fail("announces " + std::to_string(count) + " " + what + ", file has " + std::to_string(left()) +
              " bytes left");
+    if (count > most)
+        fail("announces " + std::to_string(count) + " " + what + ", expected at most " +
+             std::to_string(most));
 }
 
 std::string_view GgufReader::identifier() {

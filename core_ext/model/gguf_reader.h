@@ -54,9 +54,9 @@ class GgufReader {
     GgufValue value(uint32_t type);
     GgufArray array(int depth = 0);
 
-    /// `count` things of at least `least` bytes each, checked against the bytes left before anything is done
-    /// `count` times.
-    void expect(uint64_t count, uint64_t least, const char* what) const;
+    /// `count` things of at least `least` bytes each, checked against the bytes left (and `most`) before
+    /// anything is done `count` times.
+    void expect(uint64_t count, uint64_t least, const char* what, uint64_t most = UINT64_MAX) const;
 
   private:
     bool boolean();
