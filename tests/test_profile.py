@@ -4,6 +4,7 @@ import pytest
 
 from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice
+from strata_tui.paced import HandOffTimes, Rig, StageTimes
 from strata_tui.profile import load_profile, shipped_profiles
 
 WHOLE = """
@@ -30,6 +31,25 @@ seed = 3
 """
 
 
+STAGE = "[[paced.stages]]\nrun_ms = 9\n"
+RIG = """
+name = "rig"
+[paced]
+hand_off_ms = { launch = 0.1, serial = 0.8, overlapped = 0.2, polled = 0.3 }
+verdict_ms = 1.5
+draft_ms = 0.25
+jitter = 0.01
+seed = 3
+position_offset = 4000
+[[paced.stages]]
+run_ms = { 4 = 10, 1 = 7 }
+run_ms_per_1k = 0.5
+chunk_ms = { 64 = 20 }
+[[paced.stages]]
+run_ms = 12
+"""
+
+
 def profile_file(folder: Path, text: str) -> str:
     path = folder / "rig.toml"
     path.write_text(text)
@@ -44,6 +64,23 @@ def test_every_key(tmp_path: Path) -> None:
     assert profile.devices == (DeviceChoice(threads=1, cores=(0,)), DeviceChoice(threads=2), DeviceChoice())
     assert profile.switches == {"overlap": True, "draft": "replay:0.5", "draft_max": 3, "theta": 0.0}
     assert profile.sampling == {"temperature": 1, "top_k": 40, "seed": 3}
+
+
+def test_a_rig_and_what_it_stands_for(tmp_path: Path) -> None:
+    profile = load_profile(profile_file(tmp_path, RIG))
+    assert profile.rig == Rig(
+        name="rig",
+        stages=(StageTimes(((1, 7.0), (4, 10.0)), 0.5, ((64, 20.0),)), StageTimes(((1, 12.0),))),
+        hand_off_ms=HandOffTimes(0.1, 0.8, 0.2, 0.3),
+        verdict_ms=1.5,
+        draft_ms=0.25,
+        jitter=0.01,
+        seed=3,
+        position_offset=4000,
+    )
+    assert (profile.stages, profile.devices) == (2, (DeviceChoice("paced", rig=profile.rig),))
+    elsewhere = load_profile(profile_file(tmp_path, RIG + '[placement]\ndevice = ["cpu"]\nsplit = [3]'))
+    assert (elsewhere.stages, elsewhere.devices) == (None, (DeviceChoice(),))
 
 
 def test_an_empty_profile_sets_nothing(tmp_path: Path) -> None:
@@ -75,6 +112,20 @@ def test_those_that_ship_are_read_and_named_as_their_files() -> None:
         ("[placement]\ndevice = []", "placement.device", "list of devices", "[]"),
         ('[placement]\ndevice = "cpu"', "placement.device", "list of devices", "'cpu'"),
         ('[placement]\ndevice = ["gpu:0"]', "placement.device", "expected cpu", "gpu:0"),
+        ('[placement]\ndevice = ["paced:laptop"]', "placement.device", "with [paced] times", "laptop"),
+        ("[placement]\nper_node = 1", "placement.per_node", "true or false", "1"),
+        ("[paced]\ndraft_ms = 1", "paced.stages", "1 to 32 tables", "none"),
+        ("[paced]\nstages = []", "paced.stages", "1 to 32 tables", "[]"),
+        ("[[paced.stages]]\nrun_ms_per_1k = 1", "paced.stages[0].run_ms", "by rows", "none"),
+        ("[[paced.stages]]\nrun_ms = -1", "paced.stages[0].run_ms", "from 0 to 5000", "-1"),
+        ("[[paced.stages]]\nrun_ms = {}", "paced.stages[0].run_ms", "by rows", "{}"),
+        ("[[paced.stages]]\nrun_ms = { x = 1 }", "paced.stages[0].run_ms", "by rows", "{'x': 1}"),
+        ("[[paced.stages]]\nrun_ms = { 0 = 1 }", "paced.stages[0].run_ms", "by rows", "{'0': 1}"),
+        ("[[paced.stages]]\nrun_ms = nan", "paced.stages[0].run_ms", "from 0 to 5000", "nan"),
+        (STAGE + "[paced.hand_off_ms]\nserial = 5001", "paced.hand_off_ms.serial", "0 to 5000", "5001"),
+        ("[paced]\njitter = 0.6\n" + STAGE, "paced.jitter", "from 0 to 0.5", "0.6"),
+        ("[paced]\nverdict_ms = true\n" + STAGE, "paced.verdict_ms", "a number", "True"),
+        ('sources = "x"', "sources", "a list of texts", "'x'"),
         ("[placement]\ndevice = [1]", "placement.device", "expected cpu", "1"),
         ("[switches]\noverlap = 2", "switches.overlap", "0 or 1", "2"),
         ("[switches]\ndraft_max = 9", "switches.draft_max", "0 to 7", "9"),
@@ -104,8 +155,13 @@ def test_an_error_names_file_key_expected_and_given(
         ("[switches]\noverlop = true", "unknown key switches.overlop; did you mean overlap?"),
         ("[model]\nzzz = 1", "unknown key model.zzz; expected one of context, kv, chunk"),
         ("[placment]\nstages = 2", "unknown table placment; did you mean placement?"),
+        ("[[paced.stages]]\nrun_mz = 1", "unknown key paced.stages[0].run_mz; did you mean run_ms?"),
+        (
+            STAGE + "[paced.hand_off_ms]\npoled = 1",
+            "unknown key paced.hand_off_ms.poled; did you mean polled?",
+        ),
         ('nam = "x"', "unknown key nam; did you mean name?"),
-        ("stages = 2", "unknown key stages; expected one of name, description"),
+        ("stages = 2", "unknown key stages; expected one of name, description, sources"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest(tmp_path: Path, text: str, line: str) -> None:

@@ -42,6 +42,22 @@ class DeviceSpec:
         chance: float = 0.25,
         max_ms: float = 1.0,
     ) -> None: ...
+    @staticmethod
+    def paced(
+        name: str,
+        threads: int,
+        cores: list[int],
+        *,
+        run_ms: list[float],  # [rows - 1]; [] = as long as it takes
+        chunk_ms: list[float],
+        run_ms_per_1k: float,
+        position_offset: int,
+        hand_off_ms: dict[str, float],  # launch, serial, overlapped, polled
+        times_ms: dict[str, float],  # verdict, draft, commit, undo
+        jitter: float,
+        seed: int,
+    ) -> DeviceSpec:
+        """A stage of a described rig."""
 
 class EngineOptions:
     """What is fixed at load."""
@@ -128,7 +144,9 @@ class Engine:
     switches: Switches
     draft_bytes: int
     def session(self) -> Session: ...
-    def pace_kept(self) -> list[dict[str, Any]]: ...  # a dict a (stage, kind of program) that was paced
+    def pace_kept(
+        self, anew: bool = False
+    ) -> list[dict[str, Any]]: ...  # a dict a (stage, kind of program) that was paced
     def in_force(self) -> dict[str, Any]: ...  # what the running request goes by, by switch name
     def drain_events(self) -> npt.NDArray[np.void]:
         """Events since the last call, in the order of their start within each producer; dtype EVENT_DTYPE."""

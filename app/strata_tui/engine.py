@@ -14,6 +14,7 @@ from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import Events
 from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
 from strata_tui.options import GREEDY, DeviceChoice, Placement, Sampling, parse_split
+from strata_tui.paced import MAX_WINDOW_ROWS, table
 from strata_tui.placement import crowded, place
 from strata_tui.switches import BY_NAME
 from strata_tui.tokenizer import Tokenizer
@@ -249,7 +250,7 @@ class Engine:
         model: the file.
         switches: live switches.
         stages: what lies where: index, device, first_layer, last_layer, bytes.
-        emulated: is the time of some stage not this machine's, but an even device's?
+        emulated: is the time of some stage not this machine's, but a paced or even device's?
     """
 
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
@@ -349,14 +350,17 @@ class Engine:
         with _native_errors(StrataError):
             return self.native.drain_events()
 
-    def pace_kept(self) -> list[dict[str, Any]]:
-        """How well even and delayed devices kept their times, a dict for each stage and kind of program.
+    def pace_kept(self, anew: bool = False) -> list[dict[str, Any]]:
+        """How well paced, even and delayed devices kept their times, a dict a stage and kind of program.
+
+        Args:
+            anew: count anew from here, between two requests.
 
         Keys: stage (254 = the draft layer), kind, programs (held or delayed), held_ns, overruns (that took
         longer to compute than they should have lasted, so that the times are not what was asked for),
         over_ns (by how much in all), worst_over_ns, worst_late_ns (the latest end of a hold).
         """
-        return self.native.pace_kept()
+        return self.native.pace_kept(anew)
 
     @property
     def dropped_events(self) -> int:
@@ -420,6 +424,30 @@ class Engine:
         self.close()
 
 
+def _paced_spec(device: DeviceChoice, stage: int, bounds: Sequence[int], chunk: int) -> _core.DeviceSpec:
+    rig = device.rig
+    assert rig is not None
+    times = rig.stage(stage, bounds)
+    return _core.DeviceSpec.paced(
+        rig.name,
+        device.threads,
+        list(device.cores),
+        run_ms=table(times.run_ms, MAX_WINDOW_ROWS),
+        chunk_ms=table(times.chunk_ms, chunk),
+        run_ms_per_1k=times.run_ms_per_1k,
+        position_offset=rig.position_offset,
+        hand_off_ms=dataclasses.asdict(rig.hand_off_ms),
+        times_ms={
+            "verdict": rig.verdict_ms,
+            "draft": rig.draft_ms,
+            "commit": rig.commit_ms,
+            "undo": rig.undo_ms,
+        },
+        jitter=rig.jitter,
+        seed=rig.seed,
+    )
+
+
 def _device_spec(device: DeviceChoice) -> _core.DeviceSpec:
     pace = device.pace
     return _core.DeviceSpec(
@@ -451,12 +479,16 @@ def _native_options(
 ) -> _core.EngineOptions:
     options = _core.EngineOptions()
     options.split = list(split)
-    options.devices = [_device_spec(device) for device in devices]
     options.context = placement.context or min(
         model.context_length or MAX_DEFAULT_CONTEXT, MAX_DEFAULT_CONTEXT
     )
     options.kv_type = placement.kv
     options.chunk = min(placement.chunk, options.context)
+    bounds = [0, *split, model.n_layers]
+    options.devices = [
+        _paced_spec(device, stage, bounds, options.chunk) if device.rig else _device_spec(device)
+        for stage, device in enumerate(devices)
+    ]
     options.pipeline_max = placement.pipeline_max or 0
     options.isa = placement.isa
     options.events = events

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from strata_tui.errors import BadInput
+from strata_tui.paced import Rig
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Sampling:
 GREEDY = Sampling()
 
 
-PROGRAMS = ("forward", "publish", "commit", "undo", "draft", "chunk")
+PROGRAMS = ("forward", "publish", "commit", "undo", "draft", "chunk", "hand_off", "verdict")
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class DeviceChoice:
     threads: int = 0
     cores: tuple[int, ...] = ()
     pace: Pace = Pace()
+    rig: Rig | None = None  # paced: whose times; each stage takes its own
 
     @staticmethod
     def parse(text: str, where: str = "--device") -> DeviceChoice:
@@ -80,30 +82,45 @@ class DeviceChoice:
 
         `cpu`, `cpu:THREADS`;
         `even:MS`, `even:MS+commit=MS+draft=MS`: an emulation, programs that last a fixed time;
-        `delayed:SEED`, `delayed:SEED+only=KIND/KIND+chance=P+max=MS`: a test, programs that come late.
+        `delayed:SEED`, `delayed:SEED+only=KIND/KIND+chance=P+max=MS`: a test, programs that come late;
+        `paced:PROFILE`, a profile's name or file: an emulation of the rig that it describes.
 
         Raises:
             BadInput: one line that says what was expected.
         """
         kind, colon, rest = text.strip().partition(":")
-        setting, at, pinned = rest.partition("@")
+        setting, at, pinned = rest.rpartition("@") if "@" in rest else (rest, "", "")
         expected = {
-            "even": "even:MS or even:MS+commit=MS (also publish, undo, draft, chunk), up to 5000 ms",
+            "even": "even:MS or even:MS+commit=MS (also publish, undo, draft, chunk, hand_off, verdict), "
+            "up to 5000 ms",
             "delayed": "delayed:SEED or delayed:SEED+only=KIND/KIND+chance=P+max=MS "
             f"(kinds {'/'.join(PROGRAMS)}, up to 1000 ms)",
-        }.get(kind, "cpu, cpu:THREADS or cpu:THREADS@CORES; even:MS, delayed:SEED")
+            "paced": "paced:PROFILE, a run profile with [paced] times",
+        }.get(kind, "cpu, cpu:THREADS or cpu:THREADS@CORES; paced:PROFILE, even:MS, delayed:SEED")
         try:
             cores = _cores(pinned) if at else ()
             if kind == "even":
                 return DeviceChoice(kind, 0, cores, _even(setting))
             if kind == "delayed":
                 return DeviceChoice(kind, 0, cores, _delayed(setting))
+            if kind == "paced" and setting:
+                return DeviceChoice(kind, 0, cores, rig=_rig(setting, where))
             if kind != "cpu" or (colon and not 1 <= int(setting) <= 1024):
                 raise ValueError
             return DeviceChoice(kind, int(setting or 0), cores)
         except ValueError:
-            later = f" ({kind} is not in this version)" if kind in ("gpu", "paced") else ""
+            later = " (gpu is not in this version)" if kind == "gpu" else ""
             raise BadInput(f"{where}: expected {expected}{later}, got {text!r}") from None
+
+
+def _rig(profile: str, where: str) -> Rig:
+    from strata_tui.profile import load_profile, paced_profiles  # here: a profile names devices itself
+
+    rig = load_profile(profile, where).rig
+    if rig is None:
+        expected = f"a profile with [paced] times ({', '.join(paced_profiles())})"
+        raise BadInput(f"{where}: expected {expected}, got {profile!r}, which has none")
+    return rig
 
 
 def _within(text: str, most: float) -> float:

@@ -1,4 +1,4 @@
-"""Run profiles: a placement, switches and sampling in TOML. Errors name file, key, expected and given."""
+"""Run profiles: a placement, switches, sampling and a rig in TOML. Errors name file, key, expected, given."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice, Sampling
+from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes, Points, Rig, StageTimes
 from strata_tui.switches import BY_NAME
 
 
@@ -19,6 +20,7 @@ class Profile:
 
     name: str
     description: str = ""
+    sources: tuple[str, ...] = ()  # where its numbers come from
     context: int | None = None
     kv: str | None = None
     chunk: int | None = None
@@ -26,6 +28,8 @@ class Profile:
     split: tuple[int, ...] | None = None
     devices: tuple[DeviceChoice, ...] | None = None
     threads: int | None = None
+    per_node: bool = False  # a stage per NUMA node, pinned there; its other placement where there is one
+    rig: Rig | None = None  # what paced devices go by
     switches: dict[str, Any] = field(default_factory=dict)
     sampling: dict[str, Any] = field(default_factory=dict)
 
@@ -39,7 +43,12 @@ def shipped_profiles() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def load_profile(name_or_file: str) -> Profile:
+def paced_profiles() -> list[str]:
+    """Names of those that ship and describe a rig."""
+    return [name for name in shipped_profiles() if load_profile(name).rig]
+
+
+def load_profile(name_or_file: str, where: str = "--profile") -> Profile:
     """A shipped profile by name, or one from a file.
 
     Raises:
@@ -51,7 +60,7 @@ def load_profile(name_or_file: str) -> Profile:
     path = shipped.get(name_or_file, Path(name_or_file))
     if path.suffix != ".toml" or not path.is_file():
         expected = f"one of {', '.join(shipped)} or a .toml file"
-        raise BadInput(f"--profile: expected {expected}, got {name_or_file!r}")
+        raise BadInput(f"{where}: expected {expected}, got {name_or_file!r}")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # of TOML and of UTF-8 too
@@ -74,8 +83,26 @@ def _ascending(value: Any) -> bool:
 
 _TEXT: _Check = (lambda v: isinstance(v, str), "a text")
 _NUMBER: _Check = (lambda v: type(v) in (int, float), "a number")
+_TEXTS: _Check = (lambda v: isinstance(v, list) and all(isinstance(t, str) for t in v), "a list of texts")
+
+
+def _between(low: float, high: float) -> _Check:
+    return lambda v: type(v) in (int, float) and low <= v <= high, f"a number from {low:g} to {high:g}"
+
+
+def _is_points(value: Any) -> bool:
+    rows = value if isinstance(value, dict) else {"1": value}
+    return bool(rows) and all(
+        row.isdecimal() and len(row) < 6 and int(row) > 0 and _MS[0](ms) for row, ms in rows.items()
+    )
+
+
+_MS = _between(0, MAX_PROGRAM_MS)
+_POINTS: _Check = (_is_points, f"ms from 0 to {MAX_PROGRAM_MS:g}, or a table of them by rows")
+_STAGE: dict[str, _Check] = {"run_ms": _POINTS, "run_ms_per_1k": _between(0, 1000), "chunk_ms": _POINTS}
+_HAND_OFF: dict[str, _Check] = dict.fromkeys(HandOffTimes.__dataclass_fields__, _MS)
 _KEYS: dict[str, dict[str, _Check]] = {
-    "": {"name": _TEXT, "description": _TEXT},
+    "": {"name": _TEXT, "description": _TEXT, "sources": _TEXTS},
     "model": {
         "context": _whole(1, 1 << 30),
         "kv": (lambda v: v in ("f32", "f16"), '"f32" or "f16"'),
@@ -86,6 +113,18 @@ _KEYS: dict[str, dict[str, _Check]] = {
         "split": (_ascending, "layers that ascend from 1"),
         "device": (lambda v: isinstance(v, list) and bool(v), "a list of devices"),
         "threads": _whole(1, 1024),
+        "per_node": (lambda v: type(v) is bool, "true or false"),
+    },
+    "paced": {
+        "stages": (
+            lambda v: isinstance(v, list) and 1 <= len(v) <= 32 and all(isinstance(s, dict) for s in v),
+            "1 to 32 tables [[paced.stages]]",
+        ),
+        "hand_off_ms": (lambda v: isinstance(v, dict), "a table of launch, serial, overlapped, polled"),
+        **dict.fromkeys(("verdict_ms", "draft_ms", "commit_ms", "undo_ms"), _MS),
+        "jitter": _between(0, 0.5),
+        "seed": _whole(0, (1 << 63) - 1),
+        "position_offset": _whole(0, 1 << 30),
     },
     "switches": dict.fromkeys(BY_NAME, (lambda v: type(v) in (bool, int, float, str), "a value")),
     "sampling": dict.fromkeys(Sampling.__dataclass_fields__, _NUMBER)
@@ -100,14 +139,7 @@ def parse_profile(tables: dict[str, Any], file: str) -> Profile:
     for section, values in {"": top, **sections}.items():
         if section not in _KEYS:
             raise BadInput(f"[profile] {file}: unknown table {section}{_near(section, _KEYS)}")
-        for key, value in values.items():
-            if key not in _KEYS[section]:
-                raise BadInput(
-                    f"[profile] {file}: unknown key {_at(section, key)}{_near(key, _KEYS[section])}"
-                )
-            fits, expected = _KEYS[section][key]
-            if not fits(value):
-                raise BadInput(f"[profile] {file}: {_at(section, key)}: expected {expected}, got {value!r}")
+        _check(values, _KEYS[section], section, file)
     placement, model, sampling = (sections.get(name, {}) for name in ("placement", "model", "sampling"))
     where = f"[profile] {file}: "
     try:
@@ -115,17 +147,25 @@ def parse_profile(tables: dict[str, Any], file: str) -> Profile:
     except BadInput as error:
         raise BadInput(f"{where}sampling: {error}") from None
     devices = placement.get("device")
+    name = top.get("name", file.removesuffix(".toml"))
+    rig = _rig(sections["paced"], name, file) if "paced" in sections else None
     return Profile(
-        name=top.get("name", file.removesuffix(".toml")),
+        name=name,
         description=top.get("description", ""),
+        sources=tuple(top.get("sources", ())),
         context=model.get("context"),
         kv=model.get("kv"),
         chunk=model.get("chunk"),
-        stages=placement.get("stages"),
+        stages=placement.get("stages", len(rig.stages) if rig and "split" not in placement else None),
         split=tuple(placement["split"]) if "split" in placement else None,
-        devices=devices
-        and tuple(DeviceChoice.parse(str(name), f"{where}placement.device") for name in devices),
+        devices=tuple(DeviceChoice.parse(str(text), f"{where}placement.device") for text in devices)
+        if devices
+        else (DeviceChoice("paced", rig=rig),)
+        if rig
+        else None,
         threads=placement.get("threads"),
+        per_node=placement.get("per_node", False),
+        rig=rig,
         switches={
             key: BY_NAME[key].read(
                 str(int(value) if value is True or value is False else value), f"{where}switches.{key}"
@@ -134,6 +174,40 @@ def parse_profile(tables: dict[str, Any], file: str) -> Profile:
         },
         sampling=dict(sampling),
     )
+
+
+def _rig(table: dict[str, Any], name: str, file: str) -> Rig:
+    if "stages" not in table:
+        raise BadInput(f"[profile] {file}: paced.stages: expected {_KEYS['paced']['stages'][1]}, got none")
+    for i, stage in enumerate(table["stages"]):
+        _check(stage, _STAGE, f"paced.stages[{i}]", file)
+        if "run_ms" not in stage:
+            raise BadInput(f"[profile] {file}: paced.stages[{i}].run_ms: expected {_POINTS[1]}, got none")
+    _check(table.get("hand_off_ms", {}), _HAND_OFF, "paced.hand_off_ms", file)
+    stages = tuple(
+        StageTimes(
+            run_ms=_points(stage["run_ms"]),
+            run_ms_per_1k=stage.get("run_ms_per_1k", 0.0),
+            chunk_ms=_points(stage.get("chunk_ms", {})),
+        )
+        for stage in table["stages"]
+    )
+    times = {key: value for key, value in table.items() if key not in ("stages", "hand_off_ms")}
+    return Rig(name, stages, HandOffTimes(**table.get("hand_off_ms", {})), **times)
+
+
+def _points(value: Any) -> Points:
+    by_rows = value if isinstance(value, dict) else {"1": value}
+    return tuple(sorted((int(rows), float(ms)) for rows, ms in by_rows.items()))
+
+
+def _check(values: dict[str, Any], known: dict[str, _Check], section: str, file: str) -> None:
+    for key, value in values.items():
+        if key not in known:
+            raise BadInput(f"[profile] {file}: unknown key {_at(section, key)}{_near(key, known)}")
+        fits, expected = known[key]
+        if not fits(value):
+            raise BadInput(f"[profile] {file}: {_at(section, key)}: expected {expected}, got {value!r}")
 
 
 def _at(section: str, key: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from strata_tui.events import Events, Kind, WindowFate
+from strata_tui.events import DRAFT_LANE, Events, Kind, WindowFate
 
 
 class Explained(Protocol):
@@ -203,6 +203,24 @@ def request_lines(
     if "split_timing" in reports:
         lines += split_timing_lines(events, n_stages)
     return lines
+
+
+def pace_lines(kept: Sequence[dict[str, Any]]) -> list[str]:
+    """One line if programs of emulated devices took longer to compute than they should have lasted.
+
+    Args:
+        kept: `Engine.pace_kept` of the request.
+    """
+    late = []
+    for of in kept:
+        if of["overruns"]:
+            where = "draft layer" if of["stage"] == DRAFT_LANE else f"stage {of['stage']} {of['kind']}"
+            share = of["overruns"] / of["programs"]
+            late.append(
+                f"{where}: {of['overruns']} of {of['programs']} programs ({share:.0%}), "
+                f"by {of['worst_over_ns'] / 1e6:.2f} ms at most"
+            )
+    return [f"strata pace: longer than emulated: {'; '.join(late)}"] if late else []
 
 
 def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> list[str]:

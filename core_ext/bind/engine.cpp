@@ -115,12 +115,38 @@ static PaceSpec pace_spec(const std::string& kind, const std::map<std::string, d
     return pace;
 }
 
+/// A stage of a described rig: tables by rows, hand-offs by how the rows come.
+static PaceSpec paced_spec(const std::string& name, const std::vector<double>& run_ms,
+                           const std::vector<double>& chunk_ms, double run_ms_per_1k, int position_offset,
+                           const std::map<std::string, double>& hand_off_ms,
+                           const std::map<std::string, double>& times_ms, double jitter, uint64_t seed) {
+    PaceSpec pace = pace_spec("even", times_ms, seed, {}, 0, 0);
+    pace.kind = PaceSpec::Kind::paced;
+    pace.name = name;
+    pace.seed = seed;
+    for (double ms : run_ms) pace.run_ns.push_back(pace_ns(ms));
+    for (double ms : chunk_ms) pace.chunk_ns.push_back(pace_ns(ms));
+    pace.run_ns_per_position = run_ms_per_1k * 1e3;
+    pace.position_offset = position_offset;
+    pace.jitter = static_cast<float>(jitter);
+    const std::array<const char*, N_ARRIVALS> arrivals{"launch", "serial", "overlapped", "polled"};
+    for (const auto& [arrival, ms] : hand_off_ms) {
+        const auto known = std::find(arrivals.begin(), arrivals.end(), arrival);
+        if (known == arrivals.end())
+            throw Error("[device] a hand-off should be launch, serial, overlapped or polled, got " + arrival);
+        pace.arrival_ns[known - arrivals.begin()] = pace_ns(ms);
+    }
+    return pace;
+}
+
 static const char* device_kind(const CpuSpec& spec) {
     switch (spec.pace.kind) {
         case PaceSpec::Kind::even:
             return "even";
         case PaceSpec::Kind::delayed:
             return "delayed";
+        case PaceSpec::Kind::paced:
+            return "paced";
         case PaceSpec::Kind::none:
             break;
     }
@@ -139,6 +165,19 @@ static void bind_options(py::module_& m) {
              py::kw_only(), py::arg("times_ms") = std::map<std::string, double>(), py::arg("seed") = 0,
              py::arg("only") = std::vector<std::string>(), py::arg("chance") = PaceSpec().chance,
              py::arg("max_ms") = PaceSpec().max_ns * 1e-6)
+        .def_static(
+            "paced",
+            [](const std::string& name, int threads, std::vector<int> cores,
+               const std::vector<double>& run_ms, const std::vector<double>& chunk_ms, double run_ms_per_1k,
+               int position_offset, const std::map<std::string, double>& hand_off_ms,
+               const std::map<std::string, double>& times_ms, double jitter, uint64_t seed) {
+                return CpuSpec{threads, std::move(cores),
+                               paced_spec(name, run_ms, chunk_ms, run_ms_per_1k, position_offset, hand_off_ms,
+                                          times_ms, jitter, seed)};
+            },
+            py::arg("name"), py::arg("threads"), py::arg("cores"), py::kw_only(), py::arg("run_ms"),
+            py::arg("chunk_ms"), py::arg("run_ms_per_1k"), py::arg("position_offset"), py::arg("hand_off_ms"),
+            py::arg("times_ms"), py::arg("jitter"), py::arg("seed"))
         .def_property_readonly("kind", device_kind)
         .def_readwrite("threads", &CpuSpec::threads)
         .def_readwrite("cores", &CpuSpec::cores);
@@ -185,9 +224,9 @@ static py::list stage_infos(Engine& engine) {
 }
 
 /// What each paced device made of each kind of program that it had.
-static py::list pace_kept(Engine& engine) {
+static py::list pace_kept(Engine& engine, bool anew) {
     py::list all;
-    const auto add = [&all](int stage, const Pace* pace) {
+    const auto add = [&all, anew](int stage, Pace* pace) {
         for (int i = 0; pace && i < N_PROGRAM_KINDS; ++i) {
             const auto kind = static_cast<ProgramKind>(i);
             const PaceKept kept = pace->kept(kind);
@@ -203,6 +242,7 @@ static py::list pace_kept(Engine& engine) {
             d["worst_late_ns"] = kept.worst_late_ns;
             all.append(d);
         }
+        if (pace && anew) pace->count_anew();
     };
     for (auto& stage : engine.split().stages) add(stage->shape().index, stage->device().pace());
     if (engine.split().mtp) add(DRAFT_LANE, engine.split().mtp->device().pace());
@@ -260,7 +300,9 @@ void bind_engine(py::module_& m) {
                                        devices.begin(), devices.end(),
                                        [](const CpuSpec& spec) { return spec.pace.emulated(); });
                                })
-        .def("pace_kept", [](EngineHandle& h) { return pace_kept(h.get()); })
+        .def(
+            "pace_kept", [](EngineHandle& h, bool anew) { return pace_kept(h.get(), anew); },
+            py::arg("anew") = false)
         .def_property_readonly("n_layers", [](EngineHandle& h) { return h.get().model().dims().n_layers; })
         .def_property_readonly("n_vocab", [](EngineHandle& h) { return h.get().model().dims().n_vocab; })
         .def_property_readonly("n_embd", [](EngineHandle& h) { return h.get().model().dims().n_embd; })

@@ -26,9 +26,11 @@ void Conductor::note_finished() {
         while (!pending.empty() && pending.entries[pending.first % 64].first <= finished) {
             const auto& [ticket, done] = pending.entries[pending.first++ % 64];
             schedule_.done(done);
-            if (done.kind == Done::Kind::run)
-                events_.span(EventKind::sync, device.finished_ns(ticket), static_cast<uint8_t>(s),
-                             done.window, 0);
+            if (done.kind != Done::Kind::run) continue;
+            events_.not_before(device.told_ns(ticket));
+            if (split_.mtp) split_.mtp->order_from(device.told_ns(ticket));
+            events_.span(EventKind::sync, device.finished_ns(ticket), static_cast<uint8_t>(s), done.window,
+                         0);
         }
     }
     check_failures();
@@ -45,19 +47,19 @@ void Conductor::check_failures() {
 void Conductor::launch(const Limits& limits) {
     while (const auto action = schedule_.next(limits)) {
         if (action->kind == Action::Kind::launch)
-            carry_out(*action);
+            carry_out(*action, limits.pipelined);
         else
             commit_rows(*action);
     }
 }
 
-void Conductor::carry_out(const Action& action) {
+void Conductor::carry_out(const Action& action, bool pipelined) {
     const auto& windows = schedule_.windows();
     const Window& window =
         *std::find_if(windows.begin(), windows.end(), [&](const Window& w) { return w.id == action.window; });
-    const uint64_t staged = now_ns();
-    stage_inputs(action, window);
-    const uint64_t launched = now_ns();
+    const uint64_t staged = events_.now();
+    stage_inputs(action, window, pipelined);
+    const uint64_t launched = events_.now();
     if (events_.on())
         events_.record({staged, launched - staged, window.id, EventKind::stage_inputs,
                         static_cast<uint8_t>(action.stage), static_cast<uint16_t>(window.rows), 0, 0});
@@ -67,7 +69,13 @@ void Conductor::carry_out(const Action& action) {
                  action.ahead);
 }
 
-void Conductor::stage_inputs(const Action& action, const Window& window) {
+static Arrival arrival(const Action& action, bool pipelined) {
+    if (action.stage == 0) return Arrival::staged;
+    if (action.ahead) return Arrival::overlapped;
+    return pipelined ? Arrival::polled : Arrival::serial;
+}
+
+void Conductor::stage_inputs(const Action& action, const Window& window, bool pipelined) {
     ForwardInputs& inputs = split_.stages[action.stage]->forward_inputs(action.slot);
     int& state = state_[action.stage];
     inputs.window = window.id;
@@ -77,6 +85,8 @@ void Conductor::stage_inputs(const Action& action, const Window& window) {
     inputs.prompt = window.kind != WindowKind::verify;
     inputs.all_logits = false;
     inputs.guess = window.guess();
+    inputs.arrival = arrival(action, pipelined);
+    inputs.launched_ns = events_.now();
     inputs.state = state;
     inputs.chunk_tokens = nullptr;
     inputs.advance_to = -1;

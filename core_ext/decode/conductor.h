@@ -63,8 +63,8 @@ class Conductor {
         uint64_t first = 0, next = 0;
         bool empty() const { return first == next; }
     };
-    void carry_out(const Action& action);
-    void stage_inputs(const Action& action, const Window& window);
+    void carry_out(const Action& action, bool pipelined);
+    void stage_inputs(const Action& action, const Window& window, bool pipelined);
     void commit_rows(const Action& action);
     void undo_rows(const Action& action);
     void submit(int stage, Program& program, const Done& done);

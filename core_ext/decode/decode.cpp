@@ -155,7 +155,7 @@ Finish Session::before_window() {
         return Finish::cancel;
     }
     if (consumed_ + 1 > p_.context) return Finish::context;  // row 0 itself doesn't fit
-    window_begin_ns_ = now_ns();
+    window_begin_ns_ = p_.events->now();
     latch();
     guesses_gated_ = false;
     if (kept_)
@@ -235,7 +235,7 @@ bool Session::ends_text(int32_t token) const {
 /// Accept; keep the guess behind or give all guesses up; commit, emit. The window leaves; its commits may
 /// still run.
 Finish Session::verdict() {
-    const uint64_t start = now_ns();
+    const uint64_t start = p_.events->now();
     Schedule& schedule = conductor_.schedule();
     const Window window = schedule.windows().front();
     const auto& all_picks = p_.split->last().picks(window.slot);

@@ -50,6 +50,7 @@ Mtp::Pass& Mtp::next_pass(uint32_t window) {
     pass.stop_below = 0;
     pass.chain = chain_.load(std::memory_order_relaxed);
     pass.window = window;
+    pass.ordered_ns = std::max(now_ns(), order_from_ns_);
     return pass;
 }
 
@@ -103,6 +104,18 @@ void Mtp::cut() {
     wanted_ = ordered_ = most_outputs_ = 0;
 }
 
+/// Outputs that are there, and whether the chain stopped behind them. A device with a clock computes outputs
+/// before their time.
+uint32_t Mtp::landed() const {
+    const uint64_t word = landed_.load(std::memory_order_acquire);
+    if (word >> 32 != chain_.load(std::memory_order_relaxed)) return 0;
+    const uint32_t all = word & COUNT;
+    uint32_t there = all;
+    if (device_->has_clock())
+        for (const uint64_t now = now_ns(); there > 0 && output(there - 1).there_ns > now;) --there;
+    return there < all ? there : static_cast<uint32_t>(word);
+}
+
 bool Mtp::exhausted() const { return (landed() & STOPPED) || count() >= most_outputs_; }
 
 const float* Mtp::eval_cell(int cell) {
@@ -124,7 +137,8 @@ void Mtp::run(Team& team, const Pass& pass) {
     if (pass.step && (stopped_ || !current)) return;
     if (injected_.load(std::memory_order_relaxed) && injected_.exchange(false))
         throw Error("[draft layer] window " + std::to_string(pass.window) + ": an error was injected here");
-    const uint64_t start = now_ns();
+    keep_pace(pass);
+    const uint64_t begun = now_ns(), start = device_->has_clock() ? device_->begins(pass.ordered_ns) : begun;
     device_->delay(ProgramKind::draft, pass.window);
     struct {
         Mtp* mtp;
@@ -133,15 +147,31 @@ void Mtp::run(Team& team, const Pass& pass) {
     } job{this, &pass, pass.output >= 0 && current};
     team.run([&job](const Member& me) { job.mtp->run_layer(me, *job.pass, job.wanted); });
     if (job.wanted) pick(pass);
-    device_->hold({ProgramKind::draft, pass.window, pass.rows, pass.cell, start});
+    pass_ns_ = now_ns() - begun;
+    const uint64_t ended = device_->book({ProgramKind::draft, pass.window, pass.rows, pass.cell,
+                                          device_->has_clock() ? pass.ordered_ns : begun});
     if (job.wanted) {
+        outputs_[pass.output % outputs_.size()].there_ns = ended;
         // A draft below the floor is none.
         const uint64_t there = stopped_ ? pass.output | STOPPED : pass.output + 1;
         landed_.store(uint64_t{pass.chain} << 32 | there, std::memory_order_release);
     }
     const int token = job.wanted ? outputs_[pass.output % outputs_.size()].token : -1;
-    events_.span(EventKind::draft_step, start, DRAFT_LANE, pass.window, pass.rows,
-                 pass.step ? pass.output : 0, token);
+    if (events_.on())
+        events_.record({start, std::max(start, ended) - start, pass.window, EventKind::draft_step, DRAFT_LANE,
+                        static_cast<uint16_t>(pass.rows), pass.step ? pass.output : 0, token});
+    if (device_->has_clock() && !device_->more_queued())
+        device_->sleep_until(ended, ProgramKind::draft, pass.window);
+}
+
+/// A device with a clock computes what is queued before its time, so that its steps may take longer than they
+/// should where there is time before them; but not while the host waits for the output just before.
+void Mtp::keep_pace(const Pass& pass) {
+    if (!device_->has_clock()) return;
+    const uint64_t due = device_->begins(0), now = now_ns();
+    if (due <= now || due > now + pass_ns_) return;
+    device_->sleep_until(due, ProgramKind::draft, pass.window);
+    device_->note_progress();
 }
 
 void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {

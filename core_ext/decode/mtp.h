@@ -22,8 +22,9 @@ namespace strata {
 class Mtp {
   public:
     struct Output {
-        Pick pick;          // the layer's own
-        int32_t token = 0;  // that the chain went on with: the pick, or what it was forced to
+        Pick pick;              // the layer's own
+        int32_t token = 0;      // that the chain went on with: the pick, or what it was forced to
+        uint64_t there_ns = 0;  // by the clock of a device that has one
     };
 
     Mtp(const Architecture& model, int context, int max_rows, int max_ahead, KvType kv_type,
@@ -39,6 +40,8 @@ class Mtp {
         line_ = line;
     }
 
+    /// What is ordered from now on is so from then on at the earliest.
+    void order_from(uint64_t ns) { order_from_ns_ = ns; }
     /// Queues the cells below `length`, whose hidden rows and next tokens are known.
     void catch_up(int length, uint32_t window);
     /// The same while a chain goes on: as far as its next step will not write.
@@ -87,6 +90,7 @@ class Mtp {
         float stop_below = 0;
         uint32_t chain = 0;
         uint32_t window = 0;
+        uint64_t ordered_ns = 0;
         void run(Team& team) override { mtp->run(team, *this); }
     };
     static constexpr uint64_t STOPPED = 1u << 31, COUNT = STOPPED - 1;
@@ -95,13 +99,11 @@ class Mtp {
     Pass& next_pass(uint32_t window);
     void queue_catch_up(int length, bool begins_chain, uint32_t window);
     void prepare_output(Pass& pass);
-    uint32_t landed() const {
-        const uint64_t word = landed_.load(std::memory_order_acquire);
-        return word >> 32 == chain_.load(std::memory_order_relaxed) ? static_cast<uint32_t>(word) : 0;
-    }
+    uint32_t landed() const;
     void run(Team& team, const Pass& pass);
     void run_layer(const Member& me, const Pass& pass, bool wanted);
     void pick(const Pass& pass);
+    void keep_pace(const Pass& pass);
 
     const Architecture& model_;
     const KvType kv_type_;
@@ -123,6 +125,7 @@ class Mtp {
     int most_outputs_ = 0;  // that the context has positions for
     float stop_below_ = 0;
     uint32_t chain_window_ = 0;
+    uint64_t order_from_ns_ = 0;
     std::vector<int32_t> forced_;
     // A pass is written before it is submitted and read by the worker; 64 may be queued, so a place is free
     // again by then.
@@ -132,6 +135,7 @@ class Mtp {
     // The worker's: the end of the chain, which the next step reads.
     int32_t token_ = 0;
     bool stopped_ = false;  // a draft fell below the floor
+    uint64_t pass_ns_ = 0;  // what the last pass took to compute
 
     // Written by the control thread, read by the worker to skip steps of an older chain. Relaxed: what a late
     // step still yields carries its own chain's id, so the value only saves work.

@@ -35,8 +35,9 @@ struct Done {
 /// What the switches allow.
 struct Limits {
     HandOffMode mode = HandOffMode::serial;
-    int spec_depth = 32;  // guesses stay on the first front stages
-    float theta = 0;      // the gate: guesses whose estimate is below don't pass onto stage 0
+    int spec_depth = 32;     // guesses stay on the first front stages
+    float theta = 0;         // the gate: guesses whose estimate is below don't pass onto stage 0
+    bool pipelined = false;  // several windows may be in flight
 };
 
 /// Is a window's input on `stage` promised? The one fact that the overlap changes: serial = the writer has

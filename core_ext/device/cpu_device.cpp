@@ -53,12 +53,14 @@ void CpuDevice::serve() {
         while (!submitted_.wait_ge(next, WAIT_BOUND_NS)) {
         }
         if (stop_.load(std::memory_order_acquire) && submitted_.value() == next) return;
+        note_end(0);
         try {
             queue_[next % QUEUE]->run(*team_);
         } catch (const std::exception& error) {
             keep_failure(error.what());
         }
-        ended_ns_[next % QUEUE].store(now_ns(), std::memory_order_relaxed);
+        ended_ns_[next % QUEUE].store(noted_end_ns_ ? noted_end_ns_ : now_ns(), std::memory_order_relaxed);
+        told_ns_[next % QUEUE].store(noted_told_ns_, std::memory_order_relaxed);
         finished_.raise(next);
         done_.increment();
     }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/word.h"
 #include "device/device.h"
 #include "device/pace.h"
@@ -56,12 +57,25 @@ class CpuDevice final : public Device {
     void delay(ProgramKind kind, uint32_t window) noexcept {
         if (pace_) pace_->delay(kind, window);
     }
-    void hold(const Execution& execution) noexcept {
-        if (pace_) pace_->hold(execution);
+    /// The time at which the program ended.
+    uint64_t hold(const Execution& execution) noexcept { return pace_ ? pace_->hold(execution) : now_ns(); }
+    /// See Pace.
+    uint64_t begins(uint64_t input_ns) const noexcept { return pace_ ? pace_->begins(input_ns) : now_ns(); }
+    uint64_t book(const Execution& execution) noexcept { return pace_ ? pace_->book(execution) : now_ns(); }
+    void sleep_until(uint64_t end_ns, ProgramKind kind, uint32_t window) noexcept {
+        if (pace_) pace_->sleep_until(end_ns, kind, window);
     }
-    /// The windows up to this one were rolled back: their forward programs are held no more.
+    /// The program that runs ended at `end_ns`, and the host is to go on from `told_ns` (0: from when it
+    /// looks).
+    void note_end(uint64_t end_ns, uint64_t told_ns = 0) noexcept {
+        noted_end_ns_ = end_ns;
+        noted_told_ns_ = told_ns;
+    }
+    /// Does a further program wait behind the one that runs?
+    bool more_queued() const noexcept { return submitted_.value() > finished_.value() + 1; }
     /// A long program moves on: whoever watches it is told.
     void note_progress() noexcept { done_.increment(); }
+    /// The windows up to this one were rolled back: their forward programs are held no more.
     void cut_runs(uint32_t window) noexcept {
         if (pace_) pace_->cut(window, false);
     }
@@ -70,7 +84,14 @@ class CpuDevice final : public Device {
         if (pace_) pace_->cut(window, true);
     }
     /// Null for a plain device.
-    const Pace* pace() const { return pace_.get(); }
+    Pace* pace() const { return pace_.get(); }
+    /// Does its pace have a clock of its own?
+    bool has_clock() const { return pace_ && pace_->has_clock(); }
+    /// What the host does upon a finished ticket counts from then on: a device with a clock tells it a moment
+    /// early. Kept as long as finished_ns().
+    uint64_t told_ns(Ticket ticket) const {
+        return told_ns_[ticket % QUEUE].load(std::memory_order_relaxed);  // published by finished_
+    }
 
   private:
     static constexpr size_t QUEUE = 64;
@@ -84,7 +105,8 @@ class CpuDevice final : public Device {
     // acquire of Word); submit() refuses to run more than QUEUE ahead of finished_, so a place is never
     // written while it may be read.
     std::array<CpuProgram*, QUEUE> queue_{};
-    std::array<std::atomic<uint64_t>, QUEUE> ended_ns_{};
+    std::array<std::atomic<uint64_t>, QUEUE> ended_ns_{}, told_ns_{};
+    uint64_t noted_end_ns_ = 0, noted_told_ns_ = 0;  // the worker's
     Word submitted_;
     Word finished_;
     std::atomic<bool> stop_{false};

@@ -11,15 +11,18 @@ namespace strata {
 // A sleep may end this much late, so the rest is spun away. Small: several stages share a core.
 constexpr uint64_t SPIN_NS = 50'000;
 
-constexpr std::array<const char*, N_PROGRAM_KINDS> NAMES{"forward", "publish", "commit",
-                                                         "undo",    "draft",   "chunk"};
+constexpr std::array<const char*, N_PROGRAM_KINDS> NAMES{"forward", "publish", "commit",   "undo",
+                                                         "draft",   "chunk",   "hand_off", "verdict"};
 
 const char* program_name(ProgramKind kind) { return NAMES[static_cast<int>(kind)]; }
 
 ProgramKind program_kind(const std::string& name) {
     for (int i = 0; i < N_PROGRAM_KINDS; ++i)
         if (name == NAMES[i]) return static_cast<ProgramKind>(i);
-    throw Error("[device] a program should be forward, publish, commit, undo, draft or chunk, got " + name);
+    throw Error(
+        "[device] a program should be forward, publish, commit, undo, draft, chunk, hand_off or verdict, "
+        "got " +
+        name);
 }
 
 static std::string number(double value) {
@@ -33,6 +36,7 @@ std::string PaceSpec::label() const {
     std::string text;
     if (kind == Kind::delayed)
         return text.append("delayed by seed ").append(std::to_string(seed)).append(" (test)");
+    if (kind == Kind::paced) return text.append("paced ").append(name).append(" (emulated)");
     text = "even";
     for (int i = 0; i < N_PROGRAM_KINDS; ++i) {
         if (!lasts_ns[i]) continue;
@@ -44,10 +48,23 @@ std::string PaceSpec::label() const {
 }
 
 void PaceSpec::check() const {
-    for (int i = 0; i < N_PROGRAM_KINDS; ++i)
-        if (lasts_ns[i] > MAX_LASTS_NS)
-            throw Error(std::string("[device] a program (") + NAMES[i] + ") should last 0 to " +
-                        number(MAX_LASTS_NS * 1e-6) + " ms, got " + number(lasts_ns[i] * 1e-6));
+    const auto lasts = [](const char* what, uint64_t ns) {
+        if (ns > MAX_LASTS_NS)
+            throw Error(std::string("[device] a program (") + what + ") should last 0 to " +
+                        number(MAX_LASTS_NS * 1e-6) + " ms, got " + number(ns * 1e-6));
+    };
+    for (int i = 0; i < N_PROGRAM_KINDS; ++i) lasts(NAMES[i], lasts_ns[i]);
+    for (uint64_t ns : run_ns) lasts("forward", ns);
+    for (uint64_t ns : chunk_ns) lasts("chunk", ns);
+    for (uint64_t ns : arrival_ns) lasts("hand_off", ns);
+    if (!(run_ns_per_position >= 0 && run_ns_per_position <= 1e6))
+        throw Error("[device] a position should add 0 to 1 ms to a program, got " +
+                    number(run_ns_per_position * 1e-6));
+    if (position_offset < 0 || position_offset > 1 << 30)
+        throw Error("[device] a position offset should be from 0 to 2^30, got " +
+                    std::to_string(position_offset));
+    if (!(jitter >= 0 && jitter <= 0.5f))
+        throw Error("[device] jitter should be from 0 to 0.5, got " + number(jitter));
     if (!(chance >= 0 && chance <= 1))
         throw Error("[device] the chance of a delay should be from 0 to 1, got " + number(chance));
     if (max_ns > MAX_DELAY_NS)
@@ -63,6 +80,8 @@ std::unique_ptr<Pace> Pace::make(const PaceSpec& spec, int lane) {
             return std::make_unique<EvenPace>(spec);
         case PaceSpec::Kind::delayed:
             return std::make_unique<DelayedPace>(spec, lane);
+        case PaceSpec::Kind::paced:
+            return std::make_unique<PacedPace>(spec, lane);
         case PaceSpec::Kind::none:
             break;
     }
@@ -75,8 +94,13 @@ void Pace::cut(uint32_t window, bool all_programs) noexcept {
 }
 
 static bool part_of_a_run(ProgramKind kind) {
-    return kind == ProgramKind::forward || kind == ProgramKind::publish || kind == ProgramKind::chunk;
+    return kind == ProgramKind::forward || kind == ProgramKind::publish || kind == ProgramKind::chunk ||
+           kind == ProgramKind::hand_off || kind == ProgramKind::verdict;
 }
+
+uint64_t Pace::begins(uint64_t) const noexcept { return now_ns(); }
+
+uint64_t Pace::book(const Execution& execution) noexcept { return hold(execution); }
 
 bool Pace::sleep_until(uint64_t end_ns, ProgramKind kind, uint32_t window) noexcept {
     Word& over = part_of_a_run(kind) ? runs_over_ : all_over_;
@@ -115,14 +139,23 @@ PaceKept Pace::kept(ProgramKind kind) const {
             read(kept.over_ns),  read(kept.worst_over_ns), read(kept.worst_late_ns)};
 }
 
+void Pace::count_anew() noexcept {
+    for (Kept& kept : kept_)
+        for (auto* n : {&kept.programs, &kept.held_ns, &kept.overruns, &kept.over_ns, &kept.worst_over_ns,
+                        &kept.worst_late_ns})
+            n->store(0, std::memory_order_relaxed);
+}
+
 // ---- even
 
-void EvenPace::hold(const Execution& e) noexcept {
-    const uint64_t lasts_ns = lasts_ns_[static_cast<int>(e.kind)];
-    if (!lasts_ns) return;
-    const uint64_t end_ns = e.start_ns + lasts_ns, from_ns = now_ns();
-    if (!sleep_until(end_ns, e.kind, e.window)) return;
-    note_hold(e.kind, from_ns, end_ns, now_ns());
+uint64_t EvenPace::hold(const Execution& e) noexcept {
+    const uint64_t lasts_ns = lasts_ns_[static_cast<int>(e.kind)], from_ns = now_ns();
+    if (!lasts_ns) return from_ns;
+    const uint64_t end_ns = e.start_ns + lasts_ns;
+    const bool whole = sleep_until(end_ns, e.kind, e.window);
+    const uint64_t ended_ns = now_ns();
+    if (whole) note_hold(e.kind, from_ns, end_ns, ended_ns);
+    return ended_ns;
 }
 
 // ---- delayed
@@ -143,11 +176,76 @@ uint64_t DelayedPace::delay_ns(const PaceSpec& spec, int lane, ProgramKind kind,
     return static_cast<uint64_t>(size * size * double(spec.max_ns));
 }
 
+uint64_t DelayedPace::hold(const Execution& execution) noexcept {
+    delay(execution.kind, execution.window);
+    return now_ns();
+}
+
 void DelayedPace::delay(ProgramKind kind, uint32_t window) noexcept {
     const uint64_t ns = delay_ns(spec_, lane_, kind, counts_[static_cast<int>(kind)]++);
     if (!ns) return;
     const uint64_t from_ns = now_ns();
     if (sleep_until(from_ns + ns, kind, window)) note_hold(kind, from_ns, from_ns + ns, now_ns());
+}
+
+// ---- paced
+
+uint64_t PacedPace::lasts_ns(const PaceSpec& spec, const Execution& e) {
+    const auto by_rows = [&e](const std::vector<uint64_t>& table) -> uint64_t {
+        return table.empty() ? 0 : table[std::clamp<size_t>(e.rows, 1, table.size()) - 1];
+    };
+    switch (e.kind) {
+        case ProgramKind::forward:
+            return by_rows(spec.run_ns) +
+                   static_cast<uint64_t>(spec.run_ns_per_position * (e.position + spec.position_offset));
+        case ProgramKind::chunk:
+            return by_rows(spec.chunk_ns);
+        case ProgramKind::hand_off:
+            return spec.arrival_ns[static_cast<int>(e.arrival)];
+        default:
+            return spec.lasts_ns[static_cast<int>(e.kind)];
+    }
+}
+
+uint64_t PacedPace::jittered(uint64_t ns, ProgramKind kind) noexcept {
+    if (spec_.jitter <= 0) return ns;
+    const uint64_t place = mix(spec_.seed + mix(uint64_t(lane_) << 8 | uint64_t(kind)));
+    const uint64_t bits = mix(place + counts_[static_cast<int>(kind)]++);
+    const double uniform = double(bits >> 11) * 0x1p-52 - 1;  // [-1, 1)
+    return static_cast<uint64_t>(double(ns) * (1 + uniform * spec_.jitter));
+}
+
+/// When it ends; counted against the model if it is over already.
+uint64_t PacedPace::end_of(const Execution& e, uint64_t now) noexcept {
+    const uint64_t lasts = jittered(lasts_ns(spec_, e), e.kind);
+    switch (e.kind) {
+        case ProgramKind::hand_off:  // the device is not taken by it: others may run while the rows travel
+            return std::max({e.start_ns + lasts, e.launched_ns, free_ns_});
+        case ProgramKind::publish:
+        case ProgramKind::verdict:
+            break;
+        default:
+            if (!lasts) return now;  // the program behind it makes up for it
+    }
+    const uint64_t end_ns = begins(e.start_ns) + lasts;
+    if (lasts && now > end_ns) note_hold(e.kind, now, end_ns, now);
+    return free_ns_ = lasts ? std::max(now, end_ns) : end_ns;
+}
+
+uint64_t PacedPace::book(const Execution& e) noexcept {
+    const uint64_t now = now_ns(), end_ns = end_of(e, now);
+    if (end_ns > now) note_hold(e.kind, now, end_ns, end_ns);
+    return end_ns;
+}
+
+uint64_t PacedPace::hold(const Execution& e) noexcept {
+    const uint64_t now = now_ns(), end_ns = end_of(e, now);
+    uint64_t until_ns = end_ns;
+    if (e.kind == ProgramKind::verdict) until_ns -= std::min(HEAD_START_NS, end_ns - e.start_ns);
+    if (until_ns <= now) return end_ns;
+    if (!sleep_until(until_ns, e.kind, e.window)) return free_ns_ = now_ns();
+    note_hold(e.kind, now, until_ns, now_ns());
+    return end_ns;
 }
 
 }  // namespace strata

@@ -1,30 +1,44 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/word.h"
 
 namespace strata {
 
-/// What a device executes, as far as its pace is concerned. A publish is the part of a forward program that
-/// begins when the layers have run.
-enum class ProgramKind : uint8_t { forward, publish, commit, undo, draft, chunk };
-constexpr int N_PROGRAM_KINDS = 6;
+/// What a device executes, as far as its pace is concerned. Three are parts of a forward program: the
+/// hand-off comes before the layers, the publish behind them, and the verdict (reading the head's results
+/// back) is the end of the last stage's.
+enum class ProgramKind : uint8_t { forward, publish, commit, undo, draft, chunk, hand_off, verdict };
+constexpr int N_PROGRAM_KINDS = 8;
 const char* program_name(ProgramKind kind);
 /// Throws Error.
 ProgramKind program_kind(const std::string& name);
+
+/// How the input of a forward program comes to it, known when it is launched.
+enum class Arrival : uint8_t {
+    staged,      // by the host: the first stage
+    serial,      // from the stage before, which has finished; then the host launched this one
+    overlapped,  // from the stage before; launched ahead, it waits on the ready word
+    polled,      // from the stage before, which has finished; the host looks after several windows at a time
+};
+constexpr int N_ARRIVALS = 4;
 
 /// One execution of a program.
 struct Execution {
     ProgramKind kind = ProgramKind::forward;
     uint32_t window = 0;
     int rows = 0;
-    int position = 0;       // of row 0 in the context
-    uint64_t start_ns = 0;  // it has had its input since
+    int position = 0;          // of row 0 in the context
+    uint64_t start_ns = 0;     // it has had its input since
+    uint64_t launched_ns = 0;  // a hand-off: when the host launched its program
+    Arrival arrival = Arrival::staged;
 };
 
 /// How a device paces its programs (split-decoding.md, section 9).
@@ -33,20 +47,28 @@ struct PaceSpec {
         none,     // as fast as they go
         even,     // each lasts a fixed time from when it had its input: an emulation
         delayed,  // some come late, by seeded amounts: a test
+        paced,    // as a described device would have it: an emulation
     };
     Kind kind = Kind::none;
-    // even
+    // even; paced: those that are not told below
     std::array<uint64_t, N_PROGRAM_KINDS> lasts_ns{};  // by ProgramKind; 0: not held
-    // delayed
+    // delayed; paced: of the jitter
     uint64_t seed = 0;
     uint32_t kinds = (1u << N_PROGRAM_KINDS) - 1;  // a bit a ProgramKind
     float chance = 0.25f;                          // of a delay, at each place where there may be one
     uint64_t max_ns = 1'000'000;                   // of one delay
+    // paced
+    std::string name;                               // of the rig
+    std::vector<uint64_t> run_ns, chunk_ns;         // [rows - 1]; beyond the end as the last one
+    double run_ns_per_position = 0;                 // more for each position before row 0 ..
+    int position_offset = 0;                        // .. which stands so much later than it does here
+    std::array<uint64_t, N_ARRIVALS> arrival_ns{};  // of a hand-off
+    float jitter = 0;                               // each lasts up to this share longer or shorter
 
     static constexpr uint64_t MAX_LASTS_NS = 5'000'000'000;  // well within a reader's bounded wait
     static constexpr uint64_t MAX_DELAY_NS = 1'000'000'000;
 
-    bool emulated() const { return kind == Kind::even; }
+    bool emulated() const { return kind == Kind::even || kind == Kind::paced; }
     /// "even 10 ms, commit 0.2 ms (emulated)", "delayed by seed 7 (test)"; empty for none.
     std::string label() const;
     /// Throws Error: times, a chance or kinds that can't be used.
@@ -76,17 +98,26 @@ class Pace {
     /// At a place where a program may come late: before it looks at its input, before it uses it, before a
     /// payload is written.
     virtual void delay(ProgramKind kind, uint32_t window) noexcept = 0;
-    /// After the work, before its result is reported: returns when the program may end.
-    virtual void hold(const Execution& execution) noexcept = 0;
+    /// After the work, before its result is reported: returns when the program may end, with that time.
+    virtual uint64_t hold(const Execution& execution) noexcept = 0;
+    /// A pace with a clock of its own: hold() returns the time that was modelled, which is a moment before
+    /// now, so that one program being late makes none behind it late.
+    virtual bool has_clock() const noexcept { return false; }
+    /// When a program that had its input at `input_ns` begins.
+    virtual uint64_t begins(uint64_t input_ns) const noexcept;
+    /// hold() without the wait: when the program, whose work is done, will end.
+    virtual uint64_t book(const Execution& execution) noexcept;
+    /// False if it was cut.
+    bool sleep_until(uint64_t end_ns, ProgramKind kind, uint32_t window) noexcept;
 
     /// The windows up to this one are over: what waits for the end of their forward programs, or of all their
     /// programs, now or later, waits no more.
     void cut(uint32_t window, bool all_programs) noexcept;
     PaceKept kept(ProgramKind kind) const;
+    /// Between requests: what was counted is forgotten.
+    void count_anew() noexcept;
 
   protected:
-    /// False if it was cut.
-    bool sleep_until(uint64_t end_ns, ProgramKind kind, uint32_t window) noexcept;
     void note_hold(ProgramKind kind, uint64_t from_ns, uint64_t end_ns, uint64_t now_ns) noexcept;
 
   private:
@@ -106,7 +137,7 @@ class EvenPace final : public Pace {
   public:
     explicit EvenPace(const PaceSpec& spec) : lasts_ns_(spec.lasts_ns) {}
     void delay(ProgramKind, uint32_t) noexcept override {}
-    void hold(const Execution& execution) noexcept override;
+    uint64_t hold(const Execution& execution) noexcept override;
 
   private:
     const std::array<uint64_t, N_PROGRAM_KINDS> lasts_ns_;
@@ -118,7 +149,7 @@ class DelayedPace final : public Pace {
   public:
     DelayedPace(const PaceSpec& spec, int lane) : spec_(spec), lane_(lane) {}
     void delay(ProgramKind kind, uint32_t window) noexcept override;
-    void hold(const Execution& execution) noexcept override { delay(execution.kind, execution.window); }
+    uint64_t hold(const Execution& execution) noexcept override;
 
     /// The delay at the `count`-th place of this kind on a device: the same for the same arguments, short
     /// ones often, long ones rarely.
@@ -127,6 +158,38 @@ class DelayedPace final : public Pace {
   private:
     const PaceSpec spec_;
     const int lane_;
+    std::array<uint64_t, N_PROGRAM_KINDS> counts_{};  // the worker's
+};
+
+/// The times of a described device. Costs are of programs, never of kinds of windows: those emerge.
+///
+/// Times are chained on a clock of the model: a program begins when it had its input or when the one before
+/// it on the device ended, whichever is later, and both are modelled times. What the real work takes, and how
+/// late a sleep ends, is lost only where it takes longer than the model.
+class PacedPace final : public Pace {
+  public:
+    PacedPace(const PaceSpec& spec, int lane) : spec_(spec), lane_(lane) {}
+    void delay(ProgramKind, uint32_t) noexcept override {}
+    uint64_t hold(const Execution& execution) noexcept override;
+    bool has_clock() const noexcept override { return true; }
+    uint64_t begins(uint64_t input_ns) const noexcept override { return std::max(input_ns, free_ns_); }
+    uint64_t book(const Execution& execution) noexcept override;
+
+    /// How long a program lasts, without jitter; 0: as long as it takes.
+    static uint64_t lasts_ns(const PaceSpec& spec, const Execution& execution);
+
+    /// The host takes its share of a verdict's time for what it does itself (acceptance, launches) and for
+    /// what the draft layer computes longer than it should: it is told so much before the end, and what it
+    /// then launches counts from the end.
+    static constexpr uint64_t HEAD_START_NS = 1'500'000;
+
+  private:
+    uint64_t jittered(uint64_t ns, ProgramKind kind) noexcept;
+    uint64_t end_of(const Execution& execution, uint64_t now) noexcept;
+
+    const PaceSpec spec_;
+    const int lane_;
+    uint64_t free_ns_ = 0;                            // the worker's: when the last program ended
     std::array<uint64_t, N_PROGRAM_KINDS> counts_{};  // the worker's
 };
 

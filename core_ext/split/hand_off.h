@@ -22,7 +22,13 @@ class HandOff {
     float* rows() { return rows_.data(); }  // [rows, n_embd]
     uint64_t size_bytes() const { return rows_.size_bytes(); }
 
-    void publish(uint64_t epoch) noexcept { ready_.raise(epoch); }
+    /// `at_ns`: when the payload is there, by the writer's clock.
+    void publish(uint64_t epoch, uint64_t at_ns) noexcept {
+        published_ns_.store(at_ns, std::memory_order_relaxed);
+        ready_.raise(epoch);
+    }
+    /// Of the payload that a wait let its reader have: the word's release and acquire order it too.
+    uint64_t published_ns() const noexcept { return published_ns_.load(std::memory_order_relaxed); }
     /// False after WAIT_BOUND_NS of running time.
     bool wait(uint64_t epoch) noexcept { return ready_.wait_ge(epoch, WAIT_BOUND_NS); }
     uint64_t value() const noexcept { return ready_.value(); }
@@ -40,7 +46,7 @@ class HandOff {
   private:
     Buffer<float> rows_;
     Word ready_;
-    std::atomic<uint64_t> released_{0};
+    std::atomic<uint64_t> released_{0}, published_ns_{0};
 };
 
 }  // namespace strata

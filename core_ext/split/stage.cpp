@@ -145,17 +145,33 @@ uint64_t Stage::buffer_bytes() const {
 
 // ---- programs
 
-void Stage::wait_for_input(int slot) {
+/// False if nobody wants the window any more.
+bool Stage::wait_for_input(int slot) {
     const ForwardInputs& inputs = verifiers_[slot].forward;
     HandOff& hand_off = *(*in_)[slot];
-    const uint64_t start = now_ns();
-    const bool fed = hand_off.wait(inputs.window);
-    events_.span(EventKind::wait_ready, start, shape_.index, inputs.window, inputs.rows, shape_.index - 1);
-    if (!fed)
+    if (!hand_off.wait(inputs.window))
         throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
                     ": waited 20 s for the ready word of stage " + std::to_string(shape_.index - 1) +
                     ", slot " + std::to_string(slot) + ": wanted " + std::to_string(inputs.window) +
                     ", found " + std::to_string(hand_off.value()));
+    return !hand_off.released(inputs.window);
+}
+
+/// Waits for the input and for what its hand-off takes: when the program has had it.
+uint64_t Stage::arrive(int slot, uint64_t begun_ns) {
+    const ForwardInputs& inputs = verifiers_[slot].forward;
+    const auto travelled = [&](uint64_t since_ns) {
+        return device_->hold({ProgramKind::hand_off, inputs.window, inputs.rows, inputs.position, since_ns,
+                              inputs.launched_ns, inputs.arrival});
+    };
+    if (!in_) return travelled(inputs.launched_ns);
+    const bool fed = wait_for_input(slot);
+    const uint64_t there_ns = fed ? travelled((*in_)[slot]->published_ns()) : now_ns();
+    if (events_.on())
+        events_.record({begun_ns, std::max(there_ns, begun_ns) - begun_ns, inputs.window,
+                        EventKind::wait_ready, static_cast<uint8_t>(shape_.index),
+                        static_cast<uint16_t>(inputs.rows), shape_.index - 1, 0});
+    return fed ? there_ns : 0;
 }
 
 void Stage::meet_injections(const ForwardInputs& inputs) {
@@ -174,11 +190,10 @@ void Stage::forward(Team& team, int slot) {
     Verifier& v = verifiers_[slot];
     const ForwardInputs& inputs = v.forward;
     const ProgramKind kind = is_chunk(slot) ? ProgramKind::chunk : ProgramKind::forward;
+    const uint64_t begun = now_ns();
     device_->delay(kind, inputs.window);
-    if (in_) {
-        wait_for_input(slot);
-        if ((*in_)[slot]->released(inputs.window)) return;
-    }
+    const uint64_t arrived = arrive(slot, begun);
+    if (!arrived) return;
     meet_injections(inputs);
 
     const uint64_t start = now_ns();
@@ -189,15 +204,39 @@ void Stage::forward(Team& team, int slot) {
     } job{this, slot};
     team.run([&job](const Member& me) { job.stage->run_layers(me, job.slot); });
     model_.file().require_unchanged();
-    device_->hold({kind, inputs.window, inputs.rows, inputs.position, start});
+    if (device_->has_clock())
+        finish(slot, arrived, std::max(arrived, begun));
+    else
+        finish(slot, start, start);
+}
+
+/// What comes when the layers have run: the payload and its word, or the way of the picks back to the host.
+/// `arrived_ns`: the program had its input; `begun_ns`: its run is shown since.
+void Stage::finish(int slot, uint64_t arrived_ns, uint64_t begun_ns) {
+    const ForwardInputs& inputs = verifiers_[slot].forward;
+    const ProgramKind kind = is_chunk(slot) ? ProgramKind::chunk : ProgramKind::forward;
+    const auto hold = [&](ProgramKind part, uint64_t since_ns) {
+        return device_->hold({part, inputs.window, inputs.rows, inputs.position, since_ns});
+    };
+    // By the device's clock; one without is read again when all is done.
+    const auto record = [&](EventKind event, uint64_t from_ns, uint64_t to_ns, int a = 0, int b = 0) {
+        if (!device_->has_clock()) to_ns = now_ns();
+        if (events_.on())
+            events_.record({from_ns, std::max(from_ns, to_ns) - from_ns, inputs.window, event,
+                            static_cast<uint8_t>(shape_.index), static_cast<uint16_t>(inputs.rows), a, b});
+    };
+    uint64_t ended = hold(kind, arrived_ns);
     if (out_) {
-        const uint64_t published = now_ns();
-        device_->hold({ProgramKind::publish, inputs.window, inputs.rows, inputs.position, published});
-        (*out_)[slot]->publish(inputs.window);
-        events_.span(EventKind::publish, published, shape_.index, inputs.window, inputs.rows);
+        const uint64_t published = ended;
+        ended = hold(ProgramKind::publish, published);
+        (*out_)[slot]->publish(inputs.window, ended);
+        record(EventKind::publish, published, ended);
     }
-    events_.span(is_chunk(slot) ? EventKind::prefill_chunk : EventKind::run, start, shape_.index,
-                 inputs.window, inputs.rows, inputs.position, inputs.prompt);
+    record(kind == ProgramKind::chunk ? EventKind::prefill_chunk : EventKind::run, begun_ns, ended,
+           inputs.position, inputs.prompt);
+    if (!device_->has_clock()) ended = now_ns();
+    device_->note_end(ended);
+    if (shape_.last() && !inputs.prompt) device_->note_end(ended, hold(ProgramKind::verdict, ended));
 }
 
 /// The whole team stops, or none of it: member 0 looks, the others go by what it saw.

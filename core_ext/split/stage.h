@@ -35,7 +35,9 @@ struct ForwardInputs {
     const int32_t* chunk_tokens = nullptr;          // of a chunk, instead
     bool prompt = false;                            // no picks: a chunk or a prompt window
     bool all_logits = false;                        // eval: logits of every row, no picks
-    bool guess = false;   // may be dropped while it runs: it looks between two layers
+    bool guess = false;  // may be dropped while it runs: it looks between two layers
+    Arrival arrival = Arrival::staged;
+    uint64_t launched_ns = 0;
     int state = 0;        // index of the recurrent state read
     int advance_to = -1;  // chunk: index of the recurrent state written; a window is committed later
 };
@@ -159,7 +161,9 @@ class Stage {
     int slot_rows(int slot) const { return is_chunk(slot) ? shape_.chunk : MAX_WINDOW_ROWS; }
     DeltaState delta_state(int state, int delta_index);
     LayerState layer_state(int layer, const Verifier& verifier, int slot);
-    void wait_for_input(int slot);
+    bool wait_for_input(int slot);
+    uint64_t arrive(int slot, uint64_t begun_ns);
+    void finish(int slot, uint64_t arrived_ns, uint64_t begun_ns);
     void forward(Team& team, int slot);
     void run_layers(const Member& me, int slot);
     void run_head(const Member& me, Verifier& verifier, const float* x, CpuOps& ops);

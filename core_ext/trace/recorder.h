@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,10 @@ class EventLane {
     EventLane(const std::atomic<bool>& on, size_t capacity) : on_(on), ring_(capacity) {}
 
     bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
+    /// The producer's time: the clock's, or what it was told of if that is later.
+    uint64_t now() const noexcept { return std::max(now_ns(), not_before_ns_); }
+    /// A device with a clock of its own says that it is as late as that already.
+    void not_before(uint64_t ns) noexcept { not_before_ns_ = std::max(not_before_ns_, ns); }
     void record(const Event& event) noexcept {
         if (on() && !ring_.push(event)) dropped_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -24,16 +29,17 @@ class EventLane {
     void span(EventKind kind, uint64_t start_ns, uint8_t stage, uint32_t window, int rows, int a = 0,
               int b = 0) noexcept {
         if (on())
-            record({start_ns, now_ns() - start_ns, window, kind, stage, static_cast<uint16_t>(rows), a, b});
+            record({start_ns, now() - start_ns, window, kind, stage, static_cast<uint16_t>(rows), a, b});
     }
     void moment(EventKind kind, uint8_t stage, uint32_t window, int rows, int a = 0, int b = 0) noexcept {
-        if (on()) record({now_ns(), 0, window, kind, stage, static_cast<uint16_t>(rows), a, b});
+        if (on()) record({now(), 0, window, kind, stage, static_cast<uint16_t>(rows), a, b});
     }
 
   private:
     friend class Recorder;
     const std::atomic<bool>& on_;
     Ring<Event> ring_;
+    uint64_t not_before_ns_ = 0;        // the producer's
     std::atomic<uint64_t> dropped_{0};  // a count: no other data hangs on it
 };
 

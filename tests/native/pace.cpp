@@ -31,6 +31,20 @@ PaceSpec delayed(uint64_t seed, float chance = 0.3f, uint64_t max_ns = MS / 2) {
     return spec;
 }
 
+PaceSpec paced() {
+    PaceSpec spec;
+    spec.kind = PaceSpec::Kind::paced;
+    spec.name = "rig";
+    spec.run_ns = {4 * MS, 5 * MS, 6 * MS, 7 * MS};
+    spec.chunk_ns = {2 * MS};
+    spec.run_ns_per_position = 100;
+    spec.position_offset = 1000;
+    spec.arrival_ns = {MS / 4, 3 * MS, MS, 2 * MS};
+    spec.lasts_ns[static_cast<int>(ProgramKind::verdict)] = 4 * MS;
+    spec.lasts_ns[static_cast<int>(ProgramKind::draft)] = 3 * MS;
+    return spec;
+}
+
 Execution forward(uint32_t window) { return {ProgramKind::forward, window, 4, 0, now_ns()}; }
 
 /// Does nothing, for as long as its device says.
@@ -250,6 +264,126 @@ TEST(pace_delayed_devices_change_no_text) {
     }
 }
 
+TEST(pace_paced_lasts_by_rows_position_and_arrival) {
+    const PaceSpec spec = paced();
+    const auto lasts = [&](ProgramKind kind, int rows, int position, Arrival arrival) {
+        return PacedPace::lasts_ns(spec, {kind, 1, rows, position, 0, 0, arrival});
+    };
+    CHECK_EQ(lasts(ProgramKind::forward, 1, 0, Arrival::staged), 4 * MS + 100 * 1000);
+    CHECK_EQ(lasts(ProgramKind::forward, 3, 500, Arrival::polled), 6 * MS + 100 * 1500);
+    CHECK_EQ(lasts(ProgramKind::forward, 8, 0, Arrival::staged), 7 * MS + 100 * 1000);  // no more is known
+    CHECK_EQ(lasts(ProgramKind::chunk, 512, 9000, Arrival::serial), 2 * MS);
+    CHECK_EQ(lasts(ProgramKind::hand_off, 4, 0, Arrival::staged), MS / 4);
+    CHECK_EQ(lasts(ProgramKind::hand_off, 4, 0, Arrival::serial), 3 * MS);
+    CHECK_EQ(lasts(ProgramKind::hand_off, 4, 0, Arrival::overlapped), MS);
+    CHECK_EQ(lasts(ProgramKind::hand_off, 4, 0, Arrival::polled), 2 * MS);
+    CHECK_EQ(lasts(ProgramKind::commit, 4, 0, Arrival::staged), 0u);
+    CHECK_EQ(PaceSpec(spec).label(), "paced rig (emulated)");
+}
+
+TEST(pace_paced_chains_modelled_times) {
+    PaceSpec spec = paced();
+    spec.run_ns_per_position = 0;
+    PacedPace pace(spec, 0);
+    const uint64_t zero = now_ns();
+    // The rows were there 1 ms ago and travel for 2; the host launched at once.
+    const uint64_t arrived = pace.hold({ProgramKind::hand_off, 1, 4, 0, zero - MS, zero, Arrival::polled});
+    CHECK_EQ(arrived, zero + MS);
+    CHECK(now_ns() >= arrived);
+    CHECK_EQ(pace.hold({ProgramKind::forward, 1, 4, 0, arrived}), arrived + 7 * MS);
+    CHECK(now_ns() >= arrived + 7 * MS);
+    // A commit without a time of its own takes none of the clock, and the next program makes up for it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    pace.hold({ProgramKind::commit, 1, 4, 0, now_ns()});
+    CHECK_EQ(pace.begins(0), arrived + 7 * MS);
+    CHECK_EQ(pace.hold({ProgramKind::forward, 2, 1, 0, arrived}), arrived + 11 * MS);
+    // Launched later than the rows came: from then on.
+    const uint64_t later = now_ns() + 2 * MS;
+    CHECK_EQ(pace.hold({ProgramKind::hand_off, 3, 1, 0, zero, later, Arrival::polled}), later);
+    // What took longer ends when it ends, and is counted.
+    CHECK_EQ(pace.kept(ProgramKind::forward).overruns, 0u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+    const uint64_t over = now_ns();
+    CHECK(pace.hold({ProgramKind::forward, 3, 1, 0, later}) >= over);
+    CHECK_EQ(pace.kept(ProgramKind::forward).overruns, 1u);
+    CHECK(pace.begins(0) >= over);
+}
+
+TEST(pace_paced_tells_the_host_of_a_verdict_before_its_end) {
+    PacedPace pace(paced(), 0);
+    const uint64_t zero = now_ns();
+    const uint64_t told = pace.hold({ProgramKind::verdict, 1, 4, 0, zero});
+    CHECK_EQ(told, zero + 4 * MS);
+    CHECK(now_ns() >= told - PacedPace::HEAD_START_NS);
+}
+
+TEST(pace_paced_books_what_is_computed_before_its_time) {
+    PacedPace pace(paced(), DRAFT_LANE);
+    const uint64_t zero = now_ns();
+    for (int i = 1; i <= 3; ++i) CHECK_EQ(pace.book({ProgramKind::draft, 1, 1, 0, zero}), zero + 3 * i * MS);
+    CHECK(now_ns() < zero + SOON);  // it did not wait
+    CHECK_EQ(pace.kept(ProgramKind::draft).programs, 3u);
+}
+
+TEST(pace_paced_jitter_is_bounded_and_seeded) {
+    PaceSpec spec = paced();
+    spec.jitter = 0.1f;
+    const auto holds = [&spec](uint64_t seed) {
+        spec.seed = seed;
+        PacedPace pace(spec, 1);
+        std::vector<uint64_t> all;
+        uint64_t before = now_ns() + 60'000 * MS;  // booked far ahead: nothing overruns
+        for (int i = 0; i < 200; ++i) {
+            const uint64_t end = pace.book({ProgramKind::draft, 1, 1, 0, before});
+            all.push_back(end - before);
+            before = end;
+        }
+        return all;
+    };
+    const auto one = holds(1), again = holds(1), two = holds(2);
+    CHECK(one == again);
+    CHECK(one != two);
+    const auto [least, most] = std::minmax_element(one.begin(), one.end());
+    CHECK(*least >= 27 * MS / 10 && *least < 275 * MS / 100);
+    CHECK(*most <= 33 * MS / 10 && *most > 325 * MS / 100);
+}
+
+TEST(pace_paced_devices_keep_the_text_and_show_what_a_rig_would) {
+    const auto file = model();
+    Engine plain(file, placed({}, 1));
+    const auto expected = decode(plain, 24);
+    for (bool overlap : {false, true})
+        for (int windows : {0, 3}) {
+            EngineOptions options = placed(paced(), 3);
+            options.pipeline_max = 3;
+            Engine engine(file, options);
+            engine.switches().overlap = overlap;
+            engine.switches().pipeline_windows = windows;
+            engine.switches().draft_max = 3;
+            CHECK(decode(engine, 24) == expected);
+            std::vector<Event> events;
+            engine.recorder().drain(events);
+            int runs = 0, verdicts = 0;
+            for (const Event& e : events) {
+                if (e.kind == EventKind::verdict) ++verdicts;
+                if (e.kind != EventKind::run || e.b) continue;
+                for (const Event& p : events) {
+                    if (p.window != e.window || p.b) continue;
+                    if (p.kind == EventKind::run && p.stage + 1 == e.stage) {
+                        ++runs;
+                        CHECK(e.start_ns >= p.start_ns + p.dur_ns + (overlap ? MS : 2 * MS));
+                    }
+                    // The way of the picks to the host is shown as sync behind the run.
+                    if (p.kind == EventKind::sync && p.stage == 2 && e.stage == 2) {
+                        CHECK(p.start_ns >= e.start_ns + e.dur_ns);
+                        CHECK(p.dur_ns >= 4 * MS);
+                    }
+                }
+            }
+            CHECK(runs > 12 && verdicts > 6);
+        }
+}
+
 TEST(pace_an_engine_closes_amid_a_hold) {
     const auto file = model();
     const uint64_t start = now_ns();
@@ -268,5 +402,11 @@ TEST(pace_refuses_what_it_cannot_keep) {
                  "(commit) should last 0 to 5000 ms, got 5001");
     CHECK_THROWS(Engine(file, placed(delayed(1, 1.5f), 1)), "from 0 to 1, got 1.5");
     CHECK_THROWS(Engine(file, placed(delayed(1, 0.5f, 1'001 * MS), 1)), "1000 ms at most, got 1001");
+    PaceSpec spec = paced();
+    spec.run_ns.push_back(5'001 * MS);
+    CHECK_THROWS(Engine(file, placed(spec, 1)), "(forward) should last 0 to 5000 ms, got 5001");
+    spec = paced();
+    spec.jitter = 0.6f;
+    CHECK_THROWS(Engine(file, placed(spec, 1)), "jitter should be from 0 to 0.5, got 0.6");
     CHECK_THROWS(program_kind("launch"), "got launch");
 }

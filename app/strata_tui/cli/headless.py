@@ -135,6 +135,7 @@ def decode(
     with _interruptible(lambda: session.cancel()) as interrupt:
         replay = session.record_plain(tokens, **request) if engine.switches.draft.startswith("replay") else []
         engine.events()  # what was recorded before this request
+        engine.pace_kept(anew=True)
         if not interrupt.asked:
             if recorder is not None:
                 shown = options.prompt if options.prompt is not None else _prompt_text(engine, tokens)

@@ -50,7 +50,7 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
 def _headless(run: RunOptions, reason: str) -> int:
     from strata_tui.cli import INTERRUPTED
     from strata_tui.cli.headless import decode, log_lines, open_engine, to_stdout, uses_chat
-    from strata_tui.report import summary_lines
+    from strata_tui.report import pace_lines, summary_lines
     from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
 
     with log_lines(run) as log, open_engine(run) as engine:
@@ -61,7 +61,7 @@ def _headless(run: RunOptions, reason: str) -> int:
             run = replace(run, prompt=(CHAT_PROMPTS if uses_chat(engine, run) else PROMPTS)[0])
         outcome = decode(engine, run, to_stdout, log)
         to_stdout("\n" if sys.stdout.isatty() else "")
-        for notice in engine.notices():
+        for notice in (*engine.notices(), *pace_lines(engine.pace_kept())):
             log(notice)
         for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
             print(line, file=sys.stderr)

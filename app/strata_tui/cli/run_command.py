@@ -81,7 +81,7 @@ def command(
         recording_to,
         to_stdout,
     )
-    from strata_tui.report import request_lines, run_json, summary_lines
+    from strata_tui.report import pace_lines, request_lines, run_json, summary_lines
 
     if trace is not None:
         output_file(trace, "--trace")
@@ -97,6 +97,7 @@ def command(
         for line in (
             *engine.notices(),
             *request_lines(outcome.events, len(engine.stages), outcome.stats, run.reports),
+            *pace_lines(engine.pace_kept()),
         ):
             log(line)
         if trace is not None:
