@@ -52,7 +52,7 @@ def test_a_device_by_profile() -> None:
     [
         ("paced", "expected paced:PROFILE, a run profile with [paced] times, got 'paced'"),
         ("paced:", "expected paced:PROFILE"),
-        ("paced:laptop", "expected a profile with [paced] times (rx7900"),
+        ("paced:laptop", "expected a profile with [paced] times (rtx3090-2x, "),
         ("paced:nope", "or a .toml file, got 'nope'"),
     ],
 )

@@ -76,6 +76,21 @@ class DeviceChoice:
     pace: Pace = Pace()
     rig: Rig | None = None  # paced: whose times; each stage takes its own
 
+    @property
+    def text(self) -> str:
+        """What `parse` reads as this device."""
+        pinned = "@" + "+".join(map(str, self.cores)) if self.cores else ""
+        if self.kind == "cpu":
+            threads = self.threads or len(self.cores)
+            return f"cpu:{threads}{pinned}" if threads else "cpu"
+        if self.rig:
+            return f"paced:{self.rig.name}{pinned}"
+        if self.kind == "even":
+            (_, forward), *others = self.pace.times_ms
+            return "+".join([f"even:{forward:g}", *(f"{kind}={ms:g}" for kind, ms in others)]) + pinned
+        only = f"+only={'/'.join(self.pace.only)}" if self.pace.only else ""
+        return f"delayed:{self.pace.seed}{only}+chance={self.pace.chance:g}+max={self.pace.max_ms:g}{pinned}"
+
     @staticmethod
     def parse(text: str, where: str = "--device") -> DeviceChoice:
         """A device from its text; each may end with `@CORES`, as 0, 0-3 or 0+2+4, and is then pinned there.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -56,6 +56,15 @@ def balanced_split(layer_bytes: Sequence[int], tail_bytes: int, stages: int) -> 
         end = best[s][end][1]
         split.append(end)
     return tuple(reversed(split))
+
+
+def stage_per_node(
+    nodes: Mapping[int, Sequence[int]], usable: Sequence[int]
+) -> tuple[DeviceChoice, ...] | None:
+    """A CPU device for each NUMA node with usable cores, pinned there; None where there is but one."""
+    cores = [tuple(core for core in nodes[node] if core in usable) for node in sorted(nodes)]
+    devices = tuple(DeviceChoice("cpu", len(own), own) for own in cores if own)[:MAX_STAGES]
+    return devices if len(devices) > 1 else None
 
 
 def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ...], tuple[DeviceChoice, ...]]:

@@ -134,7 +134,7 @@ const float* Mtp::eval_cell(int cell) {
 
 void Mtp::run(Team& team, const Pass& pass) {
     const bool current = pass.chain == chain_.load(std::memory_order_relaxed);
-    if (pass.step && (stopped_ || !current)) return;
+    if (pass.step && (stopped_ || !current)) return show_in_time(pass);
     if (injected_.load(std::memory_order_relaxed) && injected_.exchange(false))
         throw Error("[draft layer] window " + std::to_string(pass.window) + ": an error was injected here");
     keep_pace(pass);
@@ -160,8 +160,14 @@ void Mtp::run(Team& team, const Pass& pass) {
     if (events_.on())
         events_.record({start, std::max(start, ended) - start, pass.window, EventKind::draft_step, DRAFT_LANE,
                         static_cast<uint16_t>(pass.rows), pass.step ? pass.output : 0, token});
+    show_in_time(pass);
+}
+
+/// The last pass that is queued ends in its time: the host then looks again, and finds what was computed
+/// before.
+void Mtp::show_in_time(const Pass& pass) {
     if (device_->has_clock() && !device_->more_queued())
-        device_->sleep_until(ended, ProgramKind::draft, pass.window);
+        device_->sleep_until(device_->begins(0), ProgramKind::draft, pass.window);
 }
 
 /// A device with a clock computes what is queued before its time, so that its steps may take longer than they

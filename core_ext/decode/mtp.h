@@ -104,6 +104,7 @@ class Mtp {
     void run_layer(const Member& me, const Pass& pass, bool wanted);
     void pick(const Pass& pass);
     void keep_pace(const Pass& pass);
+    void show_in_time(const Pass& pass);
 
     const Architecture& model_;
     const KvType kv_type_;

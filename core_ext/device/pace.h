@@ -54,9 +54,10 @@ struct PaceSpec {
     std::array<uint64_t, N_PROGRAM_KINDS> lasts_ns{};  // by ProgramKind; 0: not held
     // delayed; paced: of the jitter
     uint64_t seed = 0;
-    uint32_t kinds = (1u << N_PROGRAM_KINDS) - 1;  // a bit a ProgramKind
-    float chance = 0.25f;                          // of a delay, at each place where there may be one
-    uint64_t max_ns = 1'000'000;                   // of one delay
+    uint32_t kinds =
+        (1u << static_cast<int>(ProgramKind::hand_off)) - 1;  // a bit a ProgramKind; not its parts
+    float chance = 0.25f;         // of a delay, at each place where there may be one
+    uint64_t max_ns = 1'000'000;  // of one delay
     // paced
     std::string name;                               // of the rig
     std::vector<uint64_t> run_ns, chunk_ns;         // [rows - 1]; beyond the end as the last one

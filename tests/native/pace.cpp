@@ -352,36 +352,39 @@ TEST(pace_paced_devices_keep_the_text_and_show_what_a_rig_would) {
     const auto file = model();
     Engine plain(file, placed({}, 1));
     const auto expected = decode(plain, 24);
-    for (bool overlap : {false, true})
-        for (int windows : {0, 3}) {
-            EngineOptions options = placed(paced(), 3);
-            options.pipeline_max = 3;
-            Engine engine(file, options);
-            engine.switches().overlap = overlap;
-            engine.switches().pipeline_windows = windows;
-            engine.switches().draft_max = 3;
-            CHECK(decode(engine, 24) == expected);
-            std::vector<Event> events;
-            engine.recorder().drain(events);
-            int runs = 0, verdicts = 0;
-            for (const Event& e : events) {
-                if (e.kind == EventKind::verdict) ++verdicts;
-                if (e.kind != EventKind::run || e.b) continue;
-                for (const Event& p : events) {
-                    if (p.window != e.window || p.b) continue;
-                    if (p.kind == EventKind::run && p.stage + 1 == e.stage) {
-                        ++runs;
-                        CHECK(e.start_ns >= p.start_ns + p.dur_ns + (overlap ? MS : 2 * MS));
-                    }
-                    // The way of the picks to the host is shown as sync behind the run.
-                    if (p.kind == EventKind::sync && p.stage == 2 && e.stage == 2) {
-                        CHECK(p.start_ns >= e.start_ns + e.dur_ns);
-                        CHECK(p.dur_ns >= 4 * MS);
-                    }
+    for (int arm = 0; arm < 8; ++arm) {
+        const bool overlap = arm & 1;
+        const int windows = arm & 2 ? 3 : 0;
+        EngineOptions options = placed(paced(), 3);
+        options.pipeline_max = 3;
+        Engine engine(file, options);
+        engine.switches().overlap = overlap;
+        engine.switches().pipeline_windows = windows;
+        engine.switches().draft_max = 3;
+        // A floor ends chains early, with steps queued behind their end.
+        engine.switches().draft_min_p = arm & 4 ? 0.4f : 0.0f;
+        CHECK(decode(engine, 24) == expected);
+        std::vector<Event> events;
+        engine.recorder().drain(events);
+        int runs = 0, verdicts = 0;
+        for (const Event& e : events) {
+            if (e.kind == EventKind::verdict) ++verdicts;
+            if (e.kind != EventKind::run || e.b) continue;
+            for (const Event& p : events) {
+                if (p.window != e.window || p.b) continue;
+                if (p.kind == EventKind::run && p.stage + 1 == e.stage) {
+                    ++runs;
+                    CHECK(e.start_ns >= p.start_ns + p.dur_ns + (overlap ? MS : 2 * MS));
+                }
+                // The way of the picks to the host is shown as sync behind the run.
+                if (p.kind == EventKind::sync && p.stage == 2 && e.stage == 2) {
+                    CHECK(p.start_ns >= e.start_ns + e.dur_ns);
+                    CHECK(p.dur_ns >= 4 * MS);
                 }
             }
-            CHECK(runs > 12 && verdicts > 6);
         }
+        CHECK(runs > 12 && verdicts > 6);
+    }
 }
 
 TEST(pace_an_engine_closes_amid_a_hold) {

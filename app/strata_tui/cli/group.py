@@ -20,6 +20,7 @@ COMMANDS = {
     "plan": "where the layers go and why; what each switch would give",
     "inspect": "what is in a model file",
     "devices": "what devices there are",
+    "profiles": "the run profiles that ship",
 }
 
 

@@ -12,7 +12,7 @@ import click
 
 from strata_tui.errors import BadInput
 from strata_tui.options import GREEDY, DeviceChoice, Placement, RunOptions, Sampling, parse_split
-from strata_tui.placement import MAX_STAGES
+from strata_tui.placement import MAX_STAGES, stage_per_node
 from strata_tui.profile import Profile, load_profile
 from strata_tui.switches import (
     BY_NAME,
@@ -61,10 +61,12 @@ def _without_counterpart(flag: str) -> Callable[[Any], Any]:
 
 
 _OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("--profile", metavar="NAME|FILE", help="A run profile: laptop, or a .toml file."),
+    click.option(
+        "--profile", metavar="NAME|FILE", help="A run profile (strata-tui profiles) or a .toml file."
+    ),
     click.option("--stages", metavar="N", type=click.IntRange(1, 32), help="Number of stages.  [default: 2]"),
     click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: by bytes."),
-    click.option("--device", metavar="D,D..", help="Of each stage: cpu, cpu:THREADS@CORES, even:MS .."),
+    click.option("--device", metavar="D,D..", help="Of each stage: cpu, cpu:THREADS@CORES, paced:PROFILE .."),
     click.option(
         "--threads", metavar="N", type=click.IntRange(1, 1024), help="Per stage.  [default: cores / stages]"
     ),
@@ -140,6 +142,8 @@ def gather(
     """
     profile = load_profile(options["profile"]) if options["profile"] else Profile(name="")
     switches, notes = resolve(_switch_flags(options), profile.switches)
+    if profile.per_node:
+        profile = _per_node(profile, notes)
     for flag, why in FLAGS_WITHOUT_COUNTERPART.items():
         if options[flag[2:].replace("-", "_")] is not None:
             notes.append(without_counterpart(flag, why))
@@ -160,6 +164,20 @@ def gather(
         notes=(*notes, *of_reports),
         **request,
     )
+
+
+def _per_node(profile: Profile, notes: list[str]) -> Profile:
+    from strata_tui.engine import cpu_info  # here: no other profile asks the machine
+
+    info = cpu_info()
+    devices = stage_per_node(info["numa"], info["cores"])
+    if devices is None:
+        notes.append(
+            f"[profile] {profile.name}: expected cores on two NUMA nodes or more, got one node: "
+            f"{profile.stages or 1} stages share it"
+        )
+        return profile
+    return replace(profile, stages=len(devices), split=None, devices=devices)
 
 
 def _switch_flags(options: Mapping[str, Any]) -> dict[str, Any]:

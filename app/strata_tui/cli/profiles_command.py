@@ -1,0 +1,50 @@
+"""strata-tui profiles: the run profiles that ship."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from strata_tui.profile import Profile, load_profile, shipped_profiles
+
+
+def _about(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "description": profile.description,
+        "stages": profile.stages or len(profile.split or ()) + 1,
+        "stage_per_numa_node": profile.per_node,
+        "emulated": bool(profile.rig) or any(device.kind == "even" for device in profile.devices or ()),
+        "sources": list(profile.sources),
+        "switches": profile.switches,
+    }
+
+
+def _lines(about: dict[str, Any]) -> list[str]:
+    n = about["stages"]
+    stages = "a stage per NUMA node" if about["stage_per_numa_node"] else f"{n} stage{'s' if n > 1 else ''}"
+    kind = "emulated: real tokens, that rig's times" if about["emulated"] else "real: this machine's times"
+    return [about["description"], f"{stages}; {kind}", *(f"source: {source}" for source in about["sources"])]
+
+
+@click.command("profiles")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str | None, as_json: bool) -> None:
+    """The run profiles that ship, or the one named: what each stands for and where its numbers come from.
+
+    Use one with --profile NAME; take only its times with --device paced:NAME.
+    """
+    names = list(shipped_profiles()) if name is None else [name]
+    profiles = [_about(load_profile(each, "profiles")) for each in names]
+    if as_json:
+        click.echo(json.dumps({"profiles": profiles}))
+        return
+    width = max(len(about["name"]) for about in profiles) + 2
+    for about in profiles:
+        first, *others = _lines(about)
+        click.echo(f"{about['name']:<{width}}{first}")
+        for line in others:
+            click.echo(" " * width + line)
