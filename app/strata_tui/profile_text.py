@@ -17,8 +17,8 @@ def profile_text(profile: Profile, comments: Comments | None = None) -> str:
     """The profile as TOML.
 
     Args:
-        comments: where a number comes from, by key: `placement.split`, `paced.stages[0].run_ms`; "" for the head
-            of the file.
+        comments: where a number comes from, by key: `placement.split`, `paced.stages[0].run_ms`; "" is the
+            head of the file.
     """
     said = comments or {}
     paced = profile.devices == (DeviceChoice("paced", rig=profile.rig),) if profile.rig else False
