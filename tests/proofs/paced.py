@@ -129,8 +129,8 @@ def table(prompt: list[int], text: list[int], tries: int) -> list[Row]:
 
 def simulated(windows: int, ran: dict[str, Any]) -> Row:
     """Against the simulation at the keep rate that came of it."""
-    guesses = ran["guesses"]
-    kept = guesses["kept"] / (guesses["kept"] + guesses["rolled_back"])
+    guesses = ran["guesses"]  # of the guess behind a verdict: those behind it fall with it
+    kept = guesses["kept"] / (guesses["kept"] + guesses["bonus_wrong"] + guesses["draft_wrong"])
     expected = float(np.interp(kept, KEPT, SIMULATED[windows]))
     if kept < KEPT[0]:  # beyond the table, by its first slope
         slope = (SIMULATED[windows][1] - SIMULATED[windows][0]) / (KEPT[1] - KEPT[0])
