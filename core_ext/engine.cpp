@@ -4,8 +4,12 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace strata {
+
+/// Two slots and two states even without pipelining: the next window need not wait for the commit before it.
+constexpr int MOST_UNPIPELINED = 2;
 
 void Engine::check(const Architecture& model, const EngineOptions& o) {
     const int n_layers = model.dims().n_layers;
@@ -48,12 +52,6 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
     check(*model_, options_);
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
-    windows_allocated_ = std::min(options_.pipeline_max, n_stages);
-    if (windows_allocated_ < 2) windows_allocated_ = 0;
-    // Two slots and two states even without pipelining: the next window need not wait for the commit before
-    // it.
-    n_slots_ = n_states_ = std::max(2, windows_allocated_);
-
     for (int s = 0; s < n_stages; ++s) {
         StageShape shape;
         shape.index = s;
@@ -62,12 +60,13 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
         shape.last_layer = (s == n_stages - 1 ? model_->dims().n_layers : options_.split[s]) - 1;
         shape.context = options_.context;
         shape.chunk = options_.chunk;
-        shape.n_slots = n_slots_;
-        shape.n_states = n_states_;
         shape.kv_type = options_.kv_type;
         split_.stages.push_back(
             std::make_unique<Stage>(*model_, shape, options_.devices[s], kernels_, done_, recorder_));
     }
+    windows_allocated_ = windows_that_fit(std::min(options_.pipeline_max, n_stages));
+    n_slots_ = n_states_ = std::max(MOST_UNPIPELINED, windows_allocated_);
+    for (auto& stage : split_.stages) stage->allocate_windows(n_slots_, n_states_);
     for (int b = 0; b + 1 < n_stages; ++b) {
         auto& slots = split_.boundaries.emplace_back();
         for (int slot = 0; slot < n_slots_ + CHUNK_SLOTS; ++slot)
@@ -87,6 +86,33 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
     } else {
         switches_.draft = DraftSource::lookup;
     }
+}
+
+/// Windows in flight that there is memory for, of those asked for; fewer are said. Two cost nothing more than
+/// none.
+int Engine::windows_that_fit(int asked) {
+    if (asked <= MOST_UNPIPELINED) return asked < 2 ? 0 : asked;
+    const auto needed = [&](int windows) {
+        uint64_t bytes = 0;
+        for (const auto& stage : split_.stages) bytes += stage->window_bytes(windows, windows);
+        return bytes;
+    };
+    uint64_t given = options_.window_memory;
+    if (given == 0) {
+        // Mapped weights count as available, and should stay in memory all the same.
+        uint64_t weights = 0;
+        for (const auto& stage : split_.stages) weights += stage->weight_bytes();
+        const uint64_t available = available_memory();
+        given = available > weights ? available - weights : 0;
+    }
+    int fit = asked;
+    while (fit > MOST_UNPIPELINED && needed(fit) > given) --fit;
+    if (fit < asked)
+        notices_.add("--pipeline-max " + std::to_string(options_.pipeline_max) + ": " + std::to_string(fit) +
+                     " windows in flight allocated: " + std::to_string(asked) + " need " +
+                     std::to_string(needed(asked) >> 20) + " MiB, " + std::to_string(given >> 20) +
+                     " MiB are available");
+    return fit;
 }
 
 Engine::~Engine() {

@@ -13,8 +13,11 @@ struct EngineOptions {
     std::vector<CpuSpec> devices;  // one a stage
     int context = 4096;
     KvType kv_type = KvType::F16;
-    int chunk = 512;         // rows of a prompt read at a time
-    int pipeline_max = 0;    // windows in flight allocated, at most one a stage
+    int chunk = 512;       // rows of a prompt read at a time
+    int pipeline_max = 0;  // windows in flight allocated, at most one a stage
+    // What they may take, snapshots, hand-offs and the slots of chunks included; 0: what is available once
+    // all else is there.
+    uint64_t window_memory = 0;
     double watchdog_s = 25;  // nothing has moved for so long: the request ends with an error
     std::string isa;         // "": the best here
     bool events = true;
@@ -52,6 +55,7 @@ class Engine {
   private:
     static void check(const Architecture& model, const EngineOptions& options);
     void run_alone(Stage& stage, Program& program);
+    int windows_that_fit(int asked);
 
     std::shared_ptr<const GgufFile> file_;
     std::unique_ptr<Architecture> model_;

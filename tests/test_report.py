@@ -189,7 +189,7 @@ def test_the_reports_of_a_request() -> None:
     both = np.concatenate([RUN, GUESSES])
     plain = request_lines(both, 2, STATS)
     assert plain == [*hand_off_lines(both, 2), pipeline_line(STATS)]
-    assert request_lines(both, 2, STATS, {"pipeline_log", "verify_profile"}) == plain
+    assert request_lines(both, 2, STATS, {"pipeline_log"}) == plain
     decode, first, second = request_lines(both, 2, STATS, {"decode_timing", "split_timing"})[2:]
     assert decode == (
         "strata timing: ms per window 20.000: fresh 28.000 (of 7), kept after fresh 10.000 (of 4), "
@@ -202,6 +202,21 @@ def test_the_reports_of_a_request() -> None:
     )
     assert second.endswith("undo 0.00, lost 2.00 ms")
     assert "tokens per window -" in request_lines(events(), 0, NOTHING, {"decode_timing"})[-1]
+
+
+def test_kernels_by_stage_and_rows() -> None:
+    kernels = [
+        {"stage": 0, "rows": 5, "programs": 7, "ns": {"norm": 1 * MS, "Q4_K": 6 * MS, "attention": 3 * MS}},
+        {"stage": 1, "rows": 0, "programs": 1, "ns": {"head": 2 * MS}},
+        {"stage": DRAFT_LANE, "rows": 1, "programs": 9, "ns": {"pick": MS // 2, "Q8_0": MS // 2}},
+    ]
+    got = request_lines(events(), 0, {**STATS, "kernels": kernels}, {"verify_profile"})[1:]
+    assert got == [
+        "strata profile: stage 0, 5 rows, 7 programs, 10.00 ms: "
+        "Q4_K 6.00 (60%), attention 3.00 (30%), norm 1.00 (10%)",
+        "strata profile: stage 1, chunks, 1 program, 2.00 ms: head 2.00 (100%)",
+        "strata profile: draft layer, 1 row, 9 programs, 1.00 ms: pick 0.50 (50%), Q8_0 0.50 (50%)",
+    ]
 
 
 def test_the_summary_shows_the_three_rates_together() -> None:

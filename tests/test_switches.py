@@ -2,11 +2,11 @@ import pytest
 
 from strata_tui.engine import Switches
 from strata_tui.errors import BadInput
-from strata_tui.switches import BY_NAME, REPORTS, SWITCHES, from_environment, reports, resolve
+from strata_tui.switches import BY_NAME, SWITCHES, from_environment, reports, resolve
 
 
 def test_the_engine_has_every_switch_of_the_table() -> None:
-    assert set(Switches.__annotations__) == {*BY_NAME, "paused", "keep_drafting"}
+    assert set(Switches.__annotations__) == {*BY_NAME, "paused", "keep_drafting", "kernel_times"}
 
 
 def test_flag_over_environment_over_profile_over_default() -> None:
@@ -124,6 +124,7 @@ def test_reports_are_asked_for_by_variables() -> None:
     assert reports({}) == (frozenset(), [])
     timing = {"STRATA_DECODE_TIMING": "1", "STRATA_SPLIT_TIMING": "0"}
     assert reports(timing) == ({"decode_timing"}, [])
+    assert reports({"STRATA_VERIFY_PROFILE": "1"}) == ({"verify_profile"}, [])
     with pytest.raises(BadInput, match="STRATA_SPLIT_TIMING: expected 0 or 1, got 'yes'"):
         reports({"STRATA_SPLIT_TIMING": "yes"})
 
@@ -132,8 +133,3 @@ def test_the_log_of_verdicts_is_a_test_switch() -> None:
     asked, notes = reports({"STRATA_PIPELINE_LOG": "1"})
     assert not asked and "STRATA_PIPELINE_DEBUG=1" in notes[0]
     assert reports({"STRATA_PIPELINE_LOG": "1", "STRATA_PIPELINE_DEBUG": "1"}) == ({"pipeline_log"}, [])
-
-
-def test_what_cannot_be_had_is_said_in_a_line() -> None:
-    asked, (note,) = reports({REPORTS["verify_profile"]: "1"})
-    assert "verify_profile" in asked and "not available" in note

@@ -68,6 +68,7 @@ class EngineOptions:
     kv_type: str  # "f32" | "f16"
     chunk: int  # prefill rows
     pipeline_max: int  # windows in flight to allocate for; clamped to the stages
+    window_memory: int  # bytes that they may take; 0 = what is available
     watchdog_s: float  # a request ends with an error when nothing has moved for so long
     isa: str  # "" = best
     events: bool  # record events (tracing)
@@ -106,6 +107,7 @@ class Switches:
     force_miss: int  # every n-th guess is made wrong; 0 = none
     spec_depth: int  # front stages that guesses may run on; 32 = all
     chain_ahead: bool  # the draft chain runs ahead of the verdict; else it is forced after a kept guess
+    kernel_times: bool  # measured from the next request on
     keep_drafting: bool  # also with a draft layer that accepts nothing
     paused: bool
     def step(self) -> None: ...  # while paused: let one window through
@@ -155,7 +157,7 @@ class Engine:
     def eval(self, tokens: list[int]) -> dict[str, npt.NDArray[np.float32]]:
         """{"logits": [n, vocab], "hidden": [n, embd]}; with a draft layer "nextn_logits": [n-1, vocab]."""
     def inject_error(self, stage: int, window: int) -> None:
-        """For tests: that stage's program of that window (0: of the next) fails."""
+        """For tests: that stage's program of that window (0: the next) fails; DRAFT_LANE: its next pass."""
     def inject_stall(self, stage: int) -> None:
         """For tests: that stage's next window's program stands still until it is dropped."""
     def close(self) -> None: ...  # idempotent; cancels, joins every thread
@@ -188,7 +190,9 @@ class Session:
         (sum over decode windows), throttled_ns, drafting_stopped (bool: a head that accepted nothing);
         windows_by_class, tokens_by_class, window_ns_by_class [fresh, kept after fresh, kept after kept],
         undone, guesses {built, gated, late, launched, kept, rolled_back, ended, bonus_wrong, draft_wrong,
-        forced, second_choice_right}, kept_at_depth [list: guesses kept, by the windows ahead at launch]."""
+        forced, second_choice_right}, kept_at_depth [list: guesses kept, by the windows ahead at launch];
+        kernels, once it has ended and if they were timed [{stage (DRAFT_LANE: the draft layer), rows (0: more
+        than a window has), programs (forward programs of so many rows), ns {kind: ns}}]."""
     def fingerprint(self) -> dict[str, Any]:
         """State up to the length: length, layers [a hash each]; with a draft layer draft_length and draft."""
 

@@ -66,6 +66,7 @@ class Switches:
     force_miss: int
     spec_depth: int
     chain_ahead: bool
+    kernel_times: bool
     keep_drafting: bool
     paused: bool
 

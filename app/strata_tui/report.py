@@ -188,6 +188,24 @@ def split_timing_lines(events: Events, n_stages: int) -> list[str]:
     return lines
 
 
+def kernel_lines(stats: dict[str, Any]) -> list[str]:
+    """STRATA_VERIFY_PROFILE: a line a stage and number of rows, ms of each kind of kernel over the text.
+
+    The clock is that of the thread which runs them, waits for the stage's other threads included. The rows
+    are those of the programs: of windows, of prompt windows, of commits (rows committed), of draft passes.
+    """
+    lines = []
+    for entry in stats["kernels"]:
+        name = "draft layer" if entry["stage"] == DRAFT_LANE else f"stage {entry['stage']}"
+        rows = {0: "chunks", 1: "1 row"}.get(entry["rows"], f"{entry['rows']} rows")
+        whole = sum(entry["ns"].values())
+        longest_first = sorted(entry["ns"].items(), key=lambda kind: -kind[1])
+        shares = ", ".join(f"{kind} {ns / 1e6:.2f} ({ns / whole:.0%})" for kind, ns in longest_first)
+        programs = f"{entry['programs']} program" + "s" * (entry["programs"] != 1)
+        lines.append(f"strata profile: {name}, {rows}, {programs}, {whole / 1e6:.2f} ms: {shares}")
+    return lines
+
+
 def request_lines(
     events: Events, n_stages: int, stats: dict[str, Any], reports: Collection[str] = ()
 ) -> list[str]:
@@ -202,6 +220,8 @@ def request_lines(
         lines.append(decode_timing_line(events, stats))
     if "split_timing" in reports:
         lines += split_timing_lines(events, n_stages)
+    if "verify_profile" in reports:
+        lines += kernel_lines(stats)
     return lines
 
 

@@ -199,9 +199,6 @@ def reports(environment: Mapping[str, str] = os.environ) -> tuple[frozenset[str]
             notes.append(_only_with_debug(variable))
         elif _read(ON_OFF, text, variable):
             asked.add(name)
-    if "verify_profile" in asked:
-        variable = REPORTS["verify_profile"]
-        notes.append(f"{variable} is set and not available: the engine times programs, not their kernels")
     return frozenset(asked), notes
 
 

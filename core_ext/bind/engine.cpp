@@ -196,6 +196,7 @@ static void bind_options(py::module_& m) {
             })
         .def_readwrite("chunk", &EngineOptions::chunk)
         .def_readwrite("pipeline_max", &EngineOptions::pipeline_max)
+        .def_readwrite("window_memory", &EngineOptions::window_memory)
         .def_readwrite("watchdog_s", &EngineOptions::watchdog_s)
         .def_readwrite("isa", &EngineOptions::isa)
         .def_readwrite("events", &EngineOptions::events)
@@ -262,6 +263,7 @@ static void bind_switches(py::module_& m) {
     bind_switch(c, "force_miss", &Switches::force_miss, 0, 1 << 30);
     bind_switch(c, "spec_depth", &Switches::spec_depth, 0, 32);
     bind_switch(c, "chain_ahead", &Switches::chain_ahead, 0, 1);
+    bind_switch(c, "kernel_times", &Switches::kernel_times, 0, 1);
     bind_switch(c, "keep_drafting", &Switches::keep_drafting, 0, 1);
     c.def_property(
         "draft", [](Engine& e) { return draft_name(e.switches().draft, e.switches().replay_quality); },
@@ -374,10 +376,11 @@ void bind_engine(py::module_& m) {
             py::arg("tokens"))
         .def("inject_error",
              [](EngineHandle& h, int stage, int window) {
-                 auto& stages = h.get().split().stages;
-                 if (stage < 0 || stage >= static_cast<int>(stages.size()))
+                 Split& split = h.get().split();
+                 if (stage == DRAFT_LANE && split.mtp) return split.mtp->inject_error();
+                 if (stage < 0 || stage >= static_cast<int>(split.stages.size()))
                      throw Error("[engine] no stage " + std::to_string(stage));
-                 stages[stage]->inject_error(window);
+                 split.stages[stage]->inject_error(window);
              })
         .def("inject_stall",
              [](EngineHandle& h, int stage) {

@@ -9,6 +9,24 @@
 namespace py = pybind11;
 using namespace strata;
 
+/// One a (lane, rows): they follow one another.
+static py::list kernel_dicts(const std::vector<KernelTally>& tallies) {
+    py::list all;
+    for (size_t i = 0; i < tallies.size();) {
+        const KernelTally& first = tallies[i];
+        py::dict ns;
+        for (; i < tallies.size() && tallies[i].lane == first.lane && tallies[i].rows == first.rows; ++i)
+            ns[py::str(kernel_name(tallies[i].kind))] = tallies[i].ns;
+        py::dict d;
+        d["stage"] = first.lane;
+        d["rows"] = first.rows;
+        d["programs"] = first.programs;
+        d["ns"] = ns;
+        all.append(d);
+    }
+    return all;
+}
+
 static py::dict stats_dict(const RequestStats& s) {
     const auto by_position = [](const std::array<int, MAX_WINDOW_ROWS>& counts) {
         return std::vector<int>(counts.begin() + 1, counts.end());
@@ -52,6 +70,7 @@ static py::dict stats_dict(const RequestStats& s) {
     d["guesses"] = g;
     d["kept_at_depth"] = s.guesses.kept_at_depth;
     d["drafting_stopped"] = s.drafting_stopped;
+    d["kernels"] = kernel_dicts(s.kernels);
     return d;
 }
 

@@ -27,6 +27,7 @@ void Session::begin(const Request& request) {
     wanted_ = request.max_tokens > 0 ? request.max_tokens : p_.context + 1;
     most_rows_ = 1;
     kept_ = false;
+    time_kernels();
     counting_.drafting_stopped = drafting_stopped_;
     undone_before_ = conductor_.undone();
     ++request_number_;
@@ -308,6 +309,19 @@ void Session::settle_drafts() {
         p_.split->mtp->catch_up(consumed_, conductor_.schedule().last_id());
 }
 
+/// Nothing is in flight: a request begins.
+void Session::time_kernels() {
+    const bool on = p_.switches->kernel_times.load(std::memory_order_relaxed);
+    for (auto& stage : p_.split->stages) stage->time_kernels(on);
+    if (p_.split->mtp) p_.split->mtp->time_kernels(on);
+}
+
+/// Nothing is in flight any more.
+void Session::tell_kernels() {
+    for (auto& stage : p_.split->stages) stage->kernel_times().tell(stage->shape().index, counting_.kernels);
+    if (p_.split->mtp) p_.split->mtp->kernel_times().tell(DRAFT_LANE, counting_.kernels);
+}
+
 void Session::publish_stats() {
     std::lock_guard lock(mutex_);
     stats_ = counting_;
@@ -315,6 +329,7 @@ void Session::publish_stats() {
 
 void Session::end(Finish finish) {
     counting_.end_ns = now_ns();
+    tell_kernels();
     publish_stats();
     p_.events->moment(EventKind::request_end, HOST_LANE, request_number_, 0, static_cast<int>(finish),
                       counting_.generated);

@@ -145,8 +145,11 @@ void Mtp::run(Team& team, const Pass& pass) {
         const Pass* pass;
         bool wanted;
     } job{this, &pass, pass.output >= 0 && current};
+    if (times_kernels_) kernel_times_.count_program(pass.rows);
     team.run([&job](const Member& me) { job.mtp->run_layer(me, *job.pass, job.wanted); });
+    uint64_t picked_since = times_kernels_ ? now_ns() : 0;
     if (job.wanted) pick(pass);
+    if (times_kernels_) kernel_times_.add(pass.rows, KernelKind::pick, picked_since);
     pass_ns_ = now_ns() - begun;
     const uint64_t ended = device_->book({ProgramKind::draft, pass.window, pass.rows, pass.cell,
                                           device_->has_clock() ? pass.ordered_ns : begun});
@@ -186,7 +189,8 @@ void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {
     const int32_t* tokens = pass.step ? &token_ : line_->tokens.data() + pass.cell + 1;
     float* out = pass.step ? row_.data() : out_.data();
     rotary_angles(model_.inv_freq(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());
-    CpuOps ops(me, scratch_);
+    CpuOps ops(me, scratch_, times_kernels_ && me.index == 0 ? &kernel_times_ : nullptr, pass.rows);
+    ops.note(KernelKind::other);
     LayerState state;
     state.kv = {cells_k_.data(), cells_v_.data(), kv_type_, context_};
     const Batch batch{pass.rows, pass.cell + 1, cos_.data(), sin_.data()};
@@ -194,7 +198,8 @@ void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {
     model_.draft(hidden, tokens, state, batch, pass.cell, out, scratch, ops);
     if (!wanted) return;
     if (!pass.step) ops.copy(out_.data() + int64_t{pass.rows - 1} * d.n_embd, row_.data(), d.n_embd);
-    ops.project({{&model_.draft_head(), logits_.data(), d.n_vocab}}, row_.data(), 1);
+    CpuOps(me, scratch_).project({{&model_.draft_head(), logits_.data(), d.n_vocab}}, row_.data(), 1);
+    ops.note(KernelKind::head);
 }
 
 /// The output for position cell + rows + 1, by the noise and the settings of the pick that will judge it.

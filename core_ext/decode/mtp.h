@@ -70,6 +70,13 @@ class Mtp {
     /// Eval: the draft logits [n_vocab] of one cell; nothing else may be queued.
     const float* eval_cell(int cell);
 
+    /// Like a stage's; nothing may be queued.
+    void time_kernels(bool on) {
+        times_kernels_ = on;
+        kernel_times_.clear();
+    }
+    const KernelTimes& kernel_times() const { return kernel_times_; }
+
     /// Tests: the next pass throws.
     void inject_error() { injected_.store(true, std::memory_order_relaxed); }
 
@@ -116,6 +123,9 @@ class Mtp {
     Sampler sampler_;
     Sampling sampling_;
     const TokenLine* line_ = nullptr;
+
+    bool times_kernels_ = false;
+    KernelTimes kernel_times_;
 
     // The control thread's.
     int caught_up_ = 0;

@@ -47,6 +47,7 @@ struct RequestStats {
     int undone = 0;        // speculative commits undone
     uint64_t held_ns = 0;  // by a rate cap or a pause
     bool drafting_stopped = false;
+    std::vector<KernelTally> kernels;  // at the end, where kernels are timed
 };
 
 /// What the engine's thread-safe parts say to anyone who asks, beside the switches.
@@ -162,6 +163,8 @@ class Session {
         return in_force_.pipeline_windows > 1 && in_force_.spec_depth > 0 && !drafting_stopped_;
     }
     void publish_stats();
+    void time_kernels();
+    void tell_kernels();
 
     const SessionParts p_;
     Conductor conductor_;

@@ -43,6 +43,7 @@ class Switches {
     std::atomic<int> force_miss{0};
     std::atomic<int> spec_depth{32};
     std::atomic<bool> chain_ahead{true};
+    std::atomic<bool> kernel_times{false};   // measured from the next request on
     std::atomic<bool> keep_drafting{false};  // also with a draft layer that accepts nothing
     std::atomic<bool> paused{false};
     std::atomic<uint32_t> steps{0};  // windows let through while paused

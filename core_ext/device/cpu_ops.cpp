@@ -55,24 +55,28 @@ void CpuOps::embed(const Weight& table, const int32_t* tokens, int rows, float* 
         k_.dequantize(table.type, static_cast<const uint8_t*>(table.data) + tokens[r] * table.row_bytes,
                       table.n_in, out + int64_t{r} * table.n_in);
     me_.meet();
+    note(KernelKind::embed);
 }
 
 void CpuOps::copy(const float* x, float* out, int64_t n) {
     const auto [first, last] = floats_share(n);
     std::memcpy(out + first, x + first, (last - first) * sizeof(float));
     me_.meet();
+    note(KernelKind::copy);
 }
 
 void CpuOps::add(float* x, const float* y, int64_t n) {
     const auto [first, last] = floats_share(n);
     k_.add(x + first, y + first, last - first);
     me_.meet();
+    note(KernelKind::elementwise);
 }
 
 void CpuOps::silu_mul(const float* gate, const float* up, float* out, int64_t n) {
     const auto [first, last] = floats_share(n);
     k_.silu_mul(gate + first, up + first, out + first, last - first);
     me_.meet();
+    note(KernelKind::elementwise);
 }
 
 void CpuOps::norm(const float* x, const float* weight, int rows, int n, float eps, float* out,
@@ -82,6 +86,7 @@ void CpuOps::norm(const float* x, const float* weight, int rows, int n, float ep
     for (int r = first; r < last; ++r)
         k_.rms_norm(x + int64_t{r} * n, weight, n, eps, out + int64_t{r} * out_stride);
     me_.meet();
+    note(KernelKind::norm);
 }
 
 /// This member's rows of activations in `format`; second terms `rows` places behind the first.
@@ -106,8 +111,14 @@ void CpuOps::project(std::initializer_list<Projection> projections, const float*
         if (wanted) quantise(format, fine, x, projections.begin()->weight->n_in, rows);
     }
     me_.meet();
-    for (const Projection& p : projections) multiply(p, x, rows);
+    KernelKind kind = KernelKind::quantise;
+    for (const Projection& p : projections) {
+        note(kind);
+        multiply(p, x, rows);
+        kind = projection(p.weight->type);
+    }
     me_.meet();
+    note(kind);
 }
 
 void CpuOps::multiply(const Projection& p, const float* x, int rows) {
@@ -240,6 +251,7 @@ void CpuOps::attention(const AttentionOp& op, int rows) {
     me_.meet();  // every cell of these rows is stored before any is read back
     attend(op, rows);
     me_.meet();
+    note(KernelKind::attention);
 }
 
 // ---- Gated DeltaNet
@@ -326,6 +338,7 @@ void CpuOps::delta(const DeltaOp& op, int rows) {
     if (op.advance.history && me_.index == 0)
         advance_history(d, op.state.history, op.record.u, rows, op.advance.history);
     me_.meet();
+    note(KernelKind::delta);
 }
 
 void CpuOps::delta_commit(const DeltaShape& d, const DeltaState& from, const DeltaState& to,
@@ -342,6 +355,7 @@ void CpuOps::delta_commit(const DeltaShape& d, const DeltaState& from, const Del
     }
     if (me_.index == 0) advance_history(d, from.history, record.u, n, to.history);
     me_.meet();
+    note(KernelKind::commit);
 }
 
 }  // namespace strata

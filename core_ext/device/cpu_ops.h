@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/aligned.h"
+#include "device/kernel_times.h"
 #include "device/team.h"
 #include "model/architecture.h"
 
@@ -37,7 +38,15 @@ class CpuScratch {
 /// every value is computed by one thread in the kernels' fixed order, and ends where the team meets.
 class CpuOps final : public Ops {
   public:
-    CpuOps(const Member& member, CpuScratch& scratch) : me_(member), s_(scratch), k_(scratch.kernels_) {}
+    /// `times`: where member 0 notes what its kernels took, by `rows` of the program; null: not measured.
+    CpuOps(const Member& member, CpuScratch& scratch, KernelTimes* times = nullptr, int rows = 0)
+        : me_(member), s_(scratch), k_(scratch.kernels_), times_(times), rows_(rows) {
+        if (times_) mark_ = now_ns();
+    }
+    /// What was done since the last note, or since these ops were made, was of this kind.
+    void note(KernelKind kind) {
+        if (times_) times_->add(rows_, kind, mark_);
+    }
 
     void embed(const Weight& table, const int32_t* tokens, int rows, float* out) override;
     void copy(const float* x, float* out, int64_t n) override;
@@ -64,6 +73,9 @@ class CpuOps final : public Ops {
     const Member me_;
     CpuScratch& s_;
     const cpu::Kernels& k_;
+    KernelTimes* const times_;
+    const int rows_;
+    uint64_t mark_ = 0;
 };
 
 }  // namespace strata

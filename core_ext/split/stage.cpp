@@ -46,26 +46,40 @@ Stage::Stage(const Architecture& model, const StageShape& shape, const CpuSpec& 
         }
     }
     if (shape.last()) weight_bytes_ += model.head().row_bytes * model.head().n_out;
-    const int64_t state_floats = n_delta_ * (d.delta.state_floats() + d.delta.history_floats());
-    for (int i = 0; i < shape.n_states; ++i) states_.emplace_back(state_floats);
-
-    verifiers_.resize(shape.n_slots + CHUNK_SLOTS);
-    for (int slot = 0; slot < static_cast<int>(verifiers_.size()); ++slot) {
-        Verifier& v = verifiers_[slot];
-        v.run_forward.stage = v.run_commit.stage = v.run_undo.stage = this;
-        v.run_forward.slot = v.run_commit.slot = v.run_undo.slot = slot;
-        v.run_undo.undo = true;
-        v.records = Buffer<float>(n_delta_ * d.delta.record_floats(slot_rows(slot)));
-        if (!shape.last()) continue;
-        if (!is_chunk(slot)) v.logits = Buffer<float>(int64_t{MAX_WINDOW_ROWS} * d.n_vocab);
-        v.own_hidden = Buffer<float>(int64_t{1} * slot_rows(slot) * d.n_embd);
-    }
     if (shape.last())
         for (int i = 0; i < spec.threads; ++i) samplers_.emplace_back(kernels, d.n_vocab);
     device_ = std::make_unique<CpuDevice>(spec, shape.index, done);
 }
 
 // ---- memory
+
+void Stage::allocate_windows(int n_slots, int n_states) {
+    const Dims& d = model_.dims();
+    shape_.n_slots = n_slots;
+    shape_.n_states = n_states;
+    for (int i = 0; i < n_states; ++i) states_.emplace_back(state_floats());
+    verifiers_.resize(n_slots + CHUNK_SLOTS);
+    for (int slot = 0; slot < static_cast<int>(verifiers_.size()); ++slot) {
+        Verifier& v = verifiers_[slot];
+        v.run_forward.stage = v.run_commit.stage = v.run_undo.stage = this;
+        v.run_forward.slot = v.run_commit.slot = v.run_undo.slot = slot;
+        v.run_undo.undo = true;
+        v.records = Buffer<float>(record_floats(slot_rows(slot)));
+        if (!shape_.last()) continue;
+        if (!is_chunk(slot)) v.logits = Buffer<float>(int64_t{MAX_WINDOW_ROWS} * d.n_vocab);
+        v.own_hidden = Buffer<float>(int64_t{1} * slot_rows(slot) * d.n_embd);
+    }
+}
+
+uint64_t Stage::window_bytes(int n_slots, int n_states) const {
+    const Dims& d = model_.dims();
+    // Behind each row: the residual row handed on, or the last stage's hidden row.
+    const auto rows = [&](int n) { return record_floats(n) + int64_t{n} * d.n_embd; };
+    const int64_t logits = shape_.last() ? int64_t{MAX_WINDOW_ROWS} * d.n_vocab : 0;
+    const int64_t floats = n_slots * (rows(MAX_WINDOW_ROWS) + logits) + CHUNK_SLOTS * rows(shape_.chunk) +
+                           n_states * state_floats();
+    return floats * sizeof(float);
+}
 
 DeltaState Stage::delta_state(int state, int delta_index) {
     const DeltaShape& d = model_.dims().delta;
@@ -202,6 +216,7 @@ void Stage::forward(Team& team, int slot) {
         Stage* stage;
         int slot;
     } job{this, slot};
+    if (times_kernels_) kernel_times_.count_program(inputs.rows);
     team.run([&job](const Member& me) { job.stage->run_layers(me, job.slot); });
     model_.file().require_unchanged();
     if (device_->has_clock())
@@ -251,11 +266,12 @@ void Stage::run_layers(const Member& me, int slot) {
     const ForwardInputs& inputs = v.forward;
     const Dims& d = model_.dims();
     const int64_t n = int64_t{inputs.rows} * d.n_embd;
-    CpuOps ops(me, scratch_);
+    CpuOps ops(me, scratch_, times_of(me), inputs.rows);
     const Batch batch{inputs.rows, inputs.position, cos_.data(), sin_.data()};
     float* x = x_.data();
 
     rotary_angles(model_.inv_freq(), inputs.position, inputs.rows, me, cos_.data(), sin_.data());
+    ops.note(KernelKind::other);
     if (in_)
         ops.copy((*in_)[slot]->rows(), x, n);
     else
@@ -265,6 +281,7 @@ void Stage::run_layers(const Member& me, int slot) {
         if (inputs.guess && stop_here(me, inputs)) return;
         if (inputs.chunk_tokens && me.index == 0) device_->note_progress();
         LayerState state = layer_state(layer, v, slot);
+        ops.note(KernelKind::other);
         model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);
     }
     if (out_) {
@@ -286,8 +303,10 @@ void Stage::run_head(const Member& me, Verifier& v, const float* x, CpuOps& ops)
     if (!head && !hidden_by_position_) return;
     ops.norm(x, model_.output_norm(), rows, d.n_embd, d.norm_eps, hidden, 0);
     if (!head) return;
-    ops.project({{&model_.head(), v.logits.data(), d.n_vocab, true}}, hidden, rows);
+    CpuOps(me, scratch_).project({{&model_.head(), v.logits.data(), d.n_vocab, true}}, hidden, rows);
+    ops.note(KernelKind::head);
     if (!v.forward.all_logits) pick_rows(me, v);
+    ops.note(KernelKind::pick);
 }
 
 /// The tokens that penalties see at row r: the line up to row 0, then the rows before r and r itself.
@@ -331,7 +350,7 @@ void Stage::commit(Team& team, int slot, bool undo) {
             Stage& stage = *job.stage;
             Verifier& v = stage.verifiers_[job.slot];
             const DeltaShape& d = stage.model_.dims().delta;
-            CpuOps ops(me, stage.scratch_);
+            CpuOps ops(me, stage.scratch_, stage.times_of(me), job.inputs->rows);
             for (int i = 0; i < stage.n_delta_; ++i)
                 ops.delta_commit(
                     d, stage.delta_state(job.inputs->from, i), stage.delta_state(job.inputs->to, i),

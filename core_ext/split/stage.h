@@ -16,6 +16,7 @@ namespace strata {
 
 /// The most rows of a window; a chunk of a prompt may have more.
 constexpr int MAX_WINDOW_ROWS = 8;
+static_assert(KernelTimes::MOST_ROWS == MAX_WINDOW_ROWS);
 
 /// One line of tokens, at one address for its whole life: tokens[i] stands at position i. The control thread
 /// appends at verdicts; programs read only positions that were there before they were submitted (the queue
@@ -59,8 +60,8 @@ struct StageShape {
     int last_layer = 0;  // inclusive
     int context = 0;
     int chunk = 0;     // rows of a chunk slot
-    int n_slots = 2;   // of windows
-    int n_states = 2;  // recurrent states kept
+    int n_slots = 0;   // of windows; see Stage::allocate_windows
+    int n_states = 0;  // recurrent states kept
     KvType kv_type = KvType::F16;
     bool last() const { return index == n_stages - 1; }
 };
@@ -75,6 +76,11 @@ class Stage {
   public:
     Stage(const Architecture& model, const StageShape& shape, const CpuSpec& spec,
           const cpu::Kernels& kernels, Word& done, Recorder& recorder);
+
+    /// Once, before anything runs: a verifier for each slot, chunks' included, and recurrent states.
+    void allocate_windows(int n_slots, int n_states);
+    /// What that would take, with the hand-offs behind this stage.
+    uint64_t window_bytes(int n_slots, int n_states) const;
 
     const StageShape& shape() const { return shape_; }
     CpuDevice& device() { return *device_; }
@@ -124,6 +130,14 @@ class Stage {
     uint64_t snapshot_bytes() const { return states_.empty() ? 0 : state_bytes() - states_[0].size_bytes(); }
     uint64_t slot_bytes() const;
 
+    /// Kernels are timed, or not, from now on; what was measured is forgotten. Nothing may be in flight.
+    void time_kernels(bool on) {
+        times_kernels_ = on;
+        kernel_times_.clear();
+    }
+    /// Nothing may be in flight.
+    const KernelTimes& kernel_times() const { return kernel_times_; }
+
     /// Tests: the program of that window (0: of the next one) throws.
     void inject_error(int64_t window) { injected_.store(window, std::memory_order_relaxed); }
     /// Tests: the next window's program stands still until it is dropped.
@@ -159,6 +173,15 @@ class Stage {
 
     bool is_chunk(int slot) const { return slot >= shape_.n_slots; }
     int slot_rows(int slot) const { return is_chunk(slot) ? shape_.chunk : MAX_WINDOW_ROWS; }
+    /// Of a verifier of so many rows.
+    int64_t record_floats(int rows) const { return n_delta_ * model_.dims().delta.record_floats(rows); }
+    int64_t state_floats() const {
+        const DeltaShape& d = model_.dims().delta;
+        return n_delta_ * (d.state_floats() + d.history_floats());
+    }
+    KernelTimes* times_of(const Member& me) {
+        return times_kernels_ && me.index == 0 ? &kernel_times_ : nullptr;
+    }
     DeltaState delta_state(int state, int delta_index);
     LayerState layer_state(int layer, const Verifier& verifier, int slot);
     bool wait_for_input(int slot);
@@ -176,7 +199,7 @@ class Stage {
     void meet_injections(const ForwardInputs& inputs);
 
     const Architecture& model_;
-    const StageShape shape_;
+    StageShape shape_;
     EventLane& events_;
     CpuScratch scratch_;
     Buffer<float> workspace_, x_, cos_, sin_;
@@ -191,6 +214,8 @@ class Stage {
     Sampling sampling_;
     const TokenLine* line_ = nullptr;
     std::vector<Sampler> samplers_;  // one a thread
+    bool times_kernels_ = false;
+    KernelTimes kernel_times_;
     std::atomic<uint32_t> dropped_{0};
     bool stops_ = false;  // the team's: member 0 saw that the window was dropped
     std::atomic<int64_t> injected_{-1};

@@ -59,7 +59,6 @@ class FakeSession:
     """A request that is over as soon as it was started."""
 
     running = False
-    finish = "length"
     error = ""
 
     def __init__(self, engine: FakeEngine) -> None:
@@ -78,6 +77,8 @@ class FakeSession:
         self.text = [zlib.crc32(b"%d %d" % (seed, i)) % 512 for i in range(max_tokens)]
         ends = [i for i, token in enumerate(self.text) if token in end_tokens]
         self.text = self.text[: ends[0] + 1] if ends else self.text
+        self.finish = "stop" if ends else "length"
+        self.cut_short = bool(ends)
         self.layers = [seed + layer for layer in range(N_LAYERS)]
         self.length = len(tokens) + len(self.text) - 1
         self.draft_cells, self.draft_length = seed, self.length - 3
@@ -90,6 +91,7 @@ class FakeSession:
             [
                 moments(Kind.guess_kept, self.kept_on_stages),
                 moments(Kind.guess_rolled_back, [self._reached()] * self.counters["guesses"]["rolled_back"]),
+                moments(Kind.verdict, [3, 0], [4 - 2 * self.cut_short, 1]),
             ]
         )
 
@@ -143,7 +145,7 @@ def counters(engine: FakeEngine) -> dict[str, Any]:
     }
 
 
-def moments(kind: Kind, reached: Sequence[int]) -> Any:
-    events = np.zeros(len(reached), EVENT_DTYPE)
-    events["kind"], events["stage"], events["a"] = kind, HOST_LANE, reached
+def moments(kind: Kind, a: Sequence[int], b: Sequence[int] | int = 0) -> Any:
+    events = np.zeros(len(a), EVENT_DTYPE)
+    events["kind"], events["stage"], events["a"], events["b"] = kind, HOST_LANE, a, b
     return events

@@ -86,6 +86,10 @@ def shorten(session: FakeSession) -> None:
     session.length -= 1
 
 
+def end_otherwise(session: FakeSession) -> None:
+    session.finish = "context"
+
+
 def fail(session: FakeSession) -> None:
     session.finish, session.error = "error", "[stage 1] window 7: word 3, wanted 4"
 
@@ -97,6 +101,7 @@ def fail(session: FakeSession) -> None:
         (change_layer, "layer 4 differs (1 of 6 layers do)"),
         (drop_tokens, "tokens, plain decoding has"),
         (shorten, "rows, plain decoding's"),
+        (end_otherwise, "the text ended by context, plain decoding's by "),
         (fail, "[stage 1] window 7: word 3, wanted 4"),
     ],
 )
@@ -164,6 +169,10 @@ def no_counter(name: str, value: Any) -> Fault:
     return lambda engine, session: session.counters.update({name: value})
 
 
+def never_cut(engine: FakeEngine, session: FakeSession) -> None:
+    session.cut_short = False
+
+
 def always(reached: int | None) -> Fault:
     """Every kept guess had reached so many front stages (None: all of them)."""
 
@@ -177,6 +186,7 @@ def always(reached: int | None) -> Fault:
 @pytest.mark.parametrize(
     ("fault", "line"),
     [
+        (never_cut, "no windows cut short by an end token"),
         (no_fate("kept"), "no guesses kept"),
         (no_fate("rolled_back"), "no guesses rolled back"),
         (no_fate("gated"), "no guesses gated"),

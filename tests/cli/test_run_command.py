@@ -134,13 +134,33 @@ def test_a_flag_beats_the_environment_and_that_a_profile(
 def test_a_variable_without_counterpart_gives_one_line(
     strata: Strata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "STRATA_PIPELINE_FORCE_MISS", "STRATA_VERIFY_PROFILE")
+    names = ("STRATA_STAGE_TRIM", "STRATA_PF_GEMM", "STRATA_PIPELINE_FORCE_MISS")
     for name in names:
         monkeypatch.setenv(name, "1")
     result = strata("run", QWEN35, "--tokens", TOKENS, "-n", "2", "--adapt-every", "64")
     assert result.code == 0
     for name in (*names, "--adapt-every"):
         assert len([line for line in result.err.splitlines() if name in line]) == 1, result.err
+
+
+def test_kernels_are_timed_where_that_is_asked_for(strata: Strata, monkeypatch: pytest.MonkeyPatch) -> None:
+    def profile() -> list[str]:
+        result = strata("run", QWEN35, "--tokens", TOKENS, "-n", "8", "--stages", "2")
+        assert result.code == 0
+        return [line for line in result.err.splitlines() if line.startswith("strata profile: ")]
+
+    assert profile() == []
+    monkeypatch.setenv("STRATA_VERIFY_PROFILE", "1")
+    lines = profile()
+    for lane, kernels in (
+        ("stage 0", ("delta", "norm", "commit", "embed")),
+        ("stage 1", ("attention", "head", "pick")),
+        ("draft layer", ("attention", "head", "pick")),
+    ):
+        told = "\n".join(line for line in lines if line.startswith(f"strata profile: {lane}, "))
+        for kernel in kernels:
+            assert f" {kernel} " in told, (lane, kernel)
+    assert not any(" head " in line for line in lines if "stage 0" in line)
 
 
 def test_test_switches_and_reports_of_the_environment(

@@ -422,3 +422,45 @@ TEST(guesses_error_in_the_draft_layer_ends_it_and_the_engine_takes_another) {
                 check_same(plain, run(*engine.session(), request), arm);
             }
 }
+
+TEST(guesses_fewer_windows_are_allocated_where_memory_lacks) {
+    const auto file = micro("micro-qwen35-friendly");
+    Arm arm{4, 1, 16, KvType::F16, false, DraftSource::replay, 3, 64};
+    arm.windows = 4;
+    const Request request = replayed(file, {prompt(12), 40, {}, {}, {}});
+    const Outcome plain = run_arm(file, {}, request);
+    const auto bytes = [](Engine& engine, int windows) {
+        uint64_t sum = 0;
+        for (auto& stage : engine.split().stages) sum += stage->window_bytes(windows, windows);
+        return sum;
+    };
+    EngineOptions options = options_of(*file, arm);
+    options.chunk = 16;
+    {
+        Engine engine(file, options);
+        uint64_t allocated = 0;
+        for (auto& stage : engine.split().stages) allocated += stage->slot_bytes() + stage->state_bytes();
+        CHECK_EQ(allocated, bytes(engine, 4));  // the estimate is what is taken
+        CHECK(engine.notices().take().empty());
+    }
+    for (int fit : {2, 3, 4}) {
+        Engine measure(file, options);
+        for (uint64_t given : {bytes(measure, fit), bytes(measure, fit + 1) - 1}) {
+            options.window_memory = given;
+            Engine engine(file, options);
+            options.window_memory = 0;
+            CHECK_EQ(engine.pipeline_max(), fit);
+            const auto notices = engine.notices().take();
+            CHECK_EQ(notices.size(), size_t(fit < 4));
+            if (fit < 4)
+                CHECK(notices[0].find("--pipeline-max 4: " + std::to_string(fit) +
+                                      " windows in flight allocated: 4 need ") == 0);
+            set_switches(engine, arm);
+            auto session = engine.session();
+            check_same(plain, run(*session, request), arm);
+            CHECK_EQ(session->in_force().pipeline_windows, fit);
+        }
+    }
+    options.window_memory = 1;  // two windows are there without pipelining too
+    CHECK_EQ(Engine(file, options).pipeline_max(), 2);
+}

@@ -55,6 +55,11 @@ class Arm(NamedTuple):
         return self.launches and self.force_miss != 1
 
     @property
+    def drafts_go_on(self) -> bool:
+        """Are drafts made from the text beyond an end token, often enough right to be accepted?"""
+        return self.draft == REPLAY and self.draft_max > 1
+
+    @property
     def reaches_part(self) -> bool:
         """Are guesses held back on the first of several front stages?"""
         return self.launches and self.spec_depth < self.stages - 1

@@ -23,15 +23,17 @@ class Outcome:
     draft_cells: int | None = None
     draft_length: int = 0
     error: str = ""  # of the request; nothing else counts then
+    finish: str = ""  # stop, length, context
 
     @staticmethod
-    def of(tokens: Sequence[int], fingerprint: Mapping[str, Any]) -> Outcome:
+    def of(tokens: Sequence[int], fingerprint: Mapping[str, Any], finish: str) -> Outcome:
         return Outcome(
             tuple(tokens),
             fingerprint["length"],
             tuple(fingerprint["layers"]),
             fingerprint.get("draft"),
             fingerprint.get("draft_length", 0),
+            finish=finish,
         )
 
 
@@ -43,6 +45,13 @@ def text_difference(plain: Outcome, arm: Outcome) -> str:
     if len(plain.tokens) != len(arm.tokens):
         return f"{len(arm.tokens)} tokens, plain decoding has {len(plain.tokens)}"
     return ""
+
+
+def finish_difference(plain: Outcome, arm: Outcome) -> str:
+    """What ended the text, if it is not what ended plain decoding's."""
+    if plain.finish == arm.finish:
+        return ""
+    return f"the text ended by {arm.finish}, plain decoding's by {plain.finish}"
 
 
 def state_difference(plain: Outcome, arm: Outcome) -> str:

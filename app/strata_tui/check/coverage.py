@@ -39,6 +39,11 @@ EFFECTS = (
         lambda arm: arm.draft != "none",
         lambda r: r.stats["drafted"] - r.stats["accepted"],
     ),
+    Effect(
+        "windows cut short by an end token",
+        lambda arm: arm.ending == "token" and arm.drafts_go_on,
+        lambda r: int(r.cut_by_end),
+    ),
     Effect("guesses kept", lambda arm: arm.may_keep, lambda r: r.fate("kept")),
     *(_kept_with(n) for n in (2, 3, 4)),
     Effect("guesses rolled back", lambda arm: arm.launches, lambda r: r.fate("rolled_back")),

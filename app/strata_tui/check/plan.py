@@ -55,13 +55,25 @@ def unhindered(arms: Sequence[Arm]) -> list[int]:
     return [i for _, i in best.values()]
 
 
+def cut_by_ends(arms: Sequence[Arm]) -> list[int]:
+    """For each prompt, the arm whose text an end token ends amid a window, if any does."""
+    best: dict[str, tuple[Any, int]] = {}
+    for i, arm in enumerate(arms):
+        if arm.ending == "token" and arm.drafts_go_on:
+            hindrance = -arm.draft_max, not arm.may_keep, arm.force_miss
+            best[arm.prompt] = min(best.get(arm.prompt, (hindrance, i)), (hindrance, i))
+    return [i for _, i in best.values()]
+
+
 def choose(arms: Sequence[Arm], mode: Mode, seed: int) -> list[Arm]:
     """The arms that a mode runs, placements together, a stop in the middle leaving a fair sample."""
     if mode.at_most is None:
         chosen = np.random.default_rng(seed).permutation(len(arms)).tolist()
     else:
         # What was promised comes whole, even if it needs more arms than that.
-        chosen = cover(arms, PAIRS + NAMED_TRIPLES, seed, begin=unhindered(arms))
+        chosen = cover(
+            arms, PAIRS + NAMED_TRIPLES, seed, begin=[*dict.fromkeys([*unhindered(arms), *cut_by_ends(arms)])]
+        )
         chosen = cover(arms, ALL_TRIPLES, seed, begin=chosen, at_most=mode.at_most)
         while len(chosen) < min(mode.at_most, len(arms)):
             # Each time over, with other arms.

@@ -126,6 +126,7 @@ def json_object(summary: Summary) -> dict[str, Any]:
                 "prompt": prompt,
                 "sampling": sampling,
                 "ending": ending,
+                "finish": outcome.finish,
                 "tokens": len(outcome.tokens),
                 "tokens_sha256": tokens_sha256(outcome.tokens),
             }
@@ -156,6 +157,7 @@ def _arm_object(result: Result) -> dict[str, Any]:
         "sampling": arm.sampling,
         "prompt": arm.prompt,
         "ending": arm.ending,
+        "finish": result.outcome.finish or "error",
         "tokens": len(result.outcome.tokens),
         "tokens_sha256": tokens_sha256(result.outcome.tokens),
         "windows": result.stats["windows"],

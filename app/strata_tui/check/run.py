@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from strata_tui.check.arms import ALL_FRONT_STAGES, Arm, Text
-from strata_tui.check.compare import Outcome, state_difference, text_difference
+from strata_tui.check.compare import Outcome, finish_difference, state_difference, text_difference
 from strata_tui.check.texts import PROMPTS
 from strata_tui.engine import Engine
 from strata_tui.errors import StrataError
@@ -48,6 +48,7 @@ class Result:
     front_stages: Mapping[
         str, Sequence[int]
     ]  # "kept", "rolled_back": of each guess, those that it had reached
+    cut_by_end: bool  # an end token came amid the accepted rows of a window
     seconds: float
 
     @property
@@ -91,9 +92,11 @@ class Check:
             for text in texts:
                 first, second = (self._decode(engine, text, PLAIN)[0] for _ in range(2))
                 found[text] = first
-                yield text, first, text_difference(first, second) or state_difference(first, second)
-                # The token that is new last: the text goes on as long as it can before it.
-                self._end_tokens.setdefault(text[:2], list(dict.fromkeys(first.tokens))[-1])
+                yield text, first, next(iter(_differences(first, second)), "")
+                # The token that is new last: the text goes on as long as it can before it, and some way
+                # behind it, so that a window that it ends has rows there too.
+                early = first.tokens[: max(1, len(first.tokens) - MAX_DRAFTS)]
+                self._end_tokens.setdefault(text[:2], list(dict.fromkeys(early))[-1])
 
     def run(self, arms: Sequence[Arm]) -> Iterator[Result]:
         """Each arm in turn; an engine is loaded where the number of stages changes."""
@@ -113,26 +116,18 @@ class Check:
         short_read = 1 << 20 if arm.pipeline_windows == 1 else SHORT_READ
         switches = {**arm.switches, "short_read": short_read}
         outcome, stats, events = self._decode(engine, arm.text, switches, to_its_limit.tokens)
-        differences = [
-            line
-            for line in (
-                outcome.error,
-                "" if outcome.error else text_difference(reference, outcome),
-                "" if outcome.error else state_difference(reference, outcome),
-                self._draft_difference(arm, outcome),
-            )
-            if line
-        ]
+        differences = [*_differences(reference, outcome), self._draft_difference(arm, outcome)]
         return Result(
             arm=arm,
             outcome=outcome,
-            differences=tuple(differences),
+            differences=tuple(filter(None, differences)),
             in_force=engine.switches.in_force(),
             stats=stats,
             front_stages={
                 "kept": events["a"][events["kind"] == Kind.guess_kept].tolist(),
                 "rolled_back": events["a"][events["kind"] == Kind.guess_rolled_back].tolist(),
             },
+            cut_by_end=arm.ending == "token" and _cut_short(events),
             seconds=time.monotonic() - begin,
         )
 
@@ -177,8 +172,21 @@ class Check:
         if session.finish == "error":
             outcome = Outcome(emitted, error=session.error)
         else:
-            outcome = Outcome.of(emitted, session.fingerprint())
+            outcome = Outcome.of(emitted, session.fingerprint(), session.finish)
         return outcome, session.stats(), np.concatenate(events)
+
+
+def _differences(plain: Outcome, other: Outcome) -> list[str]:
+    if other.error:
+        return [other.error]
+    compared = (text_difference, finish_difference, state_difference)
+    return [line for difference in compared if (line := difference(plain, other))]
+
+
+def _cut_short(events: Events) -> bool:
+    """Did a verdict count fewer tokens than it had accepted? An end token did that, or the limit."""
+    verdicts = events[events["kind"] == Kind.verdict]
+    return bool((verdicts["b"] < verdicts["a"] + 1).any())
 
 
 def backend(engine: Engine) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from strata_tui.cli.run_options import MODEL, gather, run_options
+from strata_tui.errors import BadInput
 from strata_tui.options import RunOptions
 from strata_tui.placement import MAX_STAGES
 
@@ -31,20 +32,21 @@ FIXABLE = (
 
 @click.command("check")
 @MODEL
-@click.option(
-    "--quick", "mode", flag_value="quick", default="quick", help="Up to 64 arms of 32 tokens (the default)."
-)
-@click.option("--full", "mode", flag_value="full", help="Up to 400 arms of 64 tokens: minutes.")
-@click.option("--exhaustive", "mode", flag_value="exhaustive", help="Every arm of 64 tokens: hours.")
+@click.option("--quick", is_flag=True, help="Up to 64 arms of 32 tokens (the default).")
+@click.option("--full", is_flag=True, help="Up to 400 arms of 64 tokens: minutes.")
+@click.option("--exhaustive", is_flag=True, help="Every arm of 64 tokens: hours.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @run_options
-def command(model: Path | None, mode: str, as_json: bool, **options: Any) -> int:
+def command(
+    model: Path | None, quick: bool, full: bool, exhaustive: bool, as_json: bool, **options: Any
+) -> int:
     """The proof that the switches don't change the text.
 
     Arms differ in stages, overlap, windows in flight, drafts, gate and forced misses; tokens and state of
     each are compared with plain decoding. An option that is given here holds for every arm. Exit code 1: a
     difference, or the arms did not do what they are for.
     """
+    mode = _mode({"quick": quick, "full": full, "exhaustive": exhaustive})
     if options["pipeline_max"] is None:
         options["pipeline_max"] = MAX_STAGES  # as many windows in flight as each placement has stages
     run = gather(options, model)
@@ -64,6 +66,15 @@ def command(model: Path | None, mode: str, as_json: bool, **options: Any) -> int
     if summary.interrupted:
         return INTERRUPTED
     return 0 if summary.identical and not summary.uncovered else CHECK_FAILED
+
+
+def _mode(flags: dict[str, bool]) -> str:
+    """Raises BadInput if more than one is set."""
+    given = [name for name, is_set in flags.items() if is_set] or ["quick"]
+    if len(given) > 1:
+        came = " and ".join(f"--{name}" for name in given)
+        raise BadInput(f"check: expected one of --quick, --full or --exhaustive, got {came}")
+    return given[0]
 
 
 def _fixed(options: dict[str, Any], run: RunOptions) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def open_engine(options: RunOptions) -> Engine:
     engine = Engine(model, options.placement)
     try:
         engine.set_switches(options.switches)
+        engine.switches.kernel_times = "verify_profile" in options.reports
     except Exception:
         engine.close()
         raise

@@ -35,6 +35,7 @@ def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
     engine = Engine(model, options.placement)
     try:
         engine.set_switches(options.switches)
+        engine.switches.kernel_times = "verify_profile" in options.reports
         progress("reading the vocabulary")
         return _opened(engine, options)
     except BaseException:
