@@ -464,3 +464,32 @@ TEST(guesses_fewer_windows_are_allocated_where_memory_lacks) {
     options.window_memory = 1;  // two windows are there without pipelining too
     CHECK_EQ(Engine(file, options).pipeline_max(), 2);
 }
+
+TEST(guesses_of_the_draft_layer_change_nothing_at_any_depth) {
+    // A buffer shared with the last stage would show where the chain runs on while that is at work, and most
+    // at full depth, where the last stage begins with the verdict.
+    const auto file = micro("micro-qwen35-friendly");
+    const Request request{prompt(21), 60, SAMPLED, {}, {}};
+    const Outcome plain = run_arm(file, {}, request);
+    std::string differing;
+    for (int depth : {0, 1, 2, 3}) {
+        int texts = 0, kept = 0;
+        for (int round = 0; round < 4; ++round) {
+            Arm arm{4, 1, 16, KvType::F16, round % 2 == 1, DraftSource::mtp, 3, 64};
+            arm.windows = 2 + round % 3;
+            arm.spec_depth = depth;
+            arm.pace.kind = PaceSpec::Kind::delayed;  // what the chain does falls anywhere in a window
+            arm.pace.seed = round;
+            arm.pace.kinds = 1u << static_cast<int>(ProgramKind::draft);
+            arm.pace.max_ns = 200'000;
+            Engine engine(file, options_of(*file, arm));
+            set_switches(engine, arm);
+            const Outcome outcome = run(*engine.session(), request);
+            texts += outcome.tokens != plain.tokens || outcome.state != plain.state;
+            kept += outcome.stats.guesses.kept;
+        }
+        if (texts) differing += " depth " + std::to_string(depth) + ": " + std::to_string(texts) + " of 4;";
+        if (depth > 0) CHECK(kept > 0);
+    }
+    CHECK_EQ(differing, "");
+}
