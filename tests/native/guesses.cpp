@@ -465,31 +465,68 @@ TEST(guesses_fewer_windows_are_allocated_where_memory_lacks) {
     CHECK_EQ(Engine(file, options).pipeline_max(), 2);
 }
 
-TEST(guesses_of_the_draft_layer_change_nothing_at_any_depth) {
-    // A buffer shared with the last stage would show where the chain runs on while that is at work, and most
-    // at full depth, where the last stage begins with the verdict.
+TEST(guesses_are_kept_beside_the_draft_layer_at_any_depth) {
+    // At full depth the last stage begins with the verdict, as the chain's next steps do: a buffer that both
+    // use shows there first. Replayed drafts keep guesses; the real chain runs all the same.
     const auto file = micro("micro-qwen35-friendly");
-    const Request request{prompt(21), 60, SAMPLED, {}, {}};
+    const Request request = replayed(file, {prompt(21), 100, {}, {}, {}});
     const Outcome plain = run_arm(file, {}, request);
     std::string differing;
-    for (int depth : {0, 1, 2, 3}) {
+    for (int depth : {0, 1, 2}) {
         int texts = 0, kept = 0;
         for (int round = 0; round < 4; ++round) {
-            Arm arm{4, 1, 16, KvType::F16, round % 2 == 1, DraftSource::mtp, 3, 64};
-            arm.windows = 2 + round % 3;
+            Arm arm{3, 1, 16, KvType::F16, round % 2 == 1, DraftSource::replay, 3 + round, 64};
+            arm.windows = 3;
             arm.spec_depth = depth;
-            arm.pace.kind = PaceSpec::Kind::delayed;  // what the chain does falls anywhere in a window
-            arm.pace.seed = round;
-            arm.pace.kinds = 1u << static_cast<int>(ProgramKind::draft);
-            arm.pace.max_ns = 200'000;
-            Engine engine(file, options_of(*file, arm));
-            set_switches(engine, arm);
-            const Outcome outcome = run(*engine.session(), request);
+            arm.pace.kind = PaceSpec::Kind::even;
+            arm.pace.lasts_ns[static_cast<int>(ProgramKind::forward)] = 1'000'000;
+            const Outcome outcome = run_arm(file, arm, request);
             texts += outcome.tokens != plain.tokens || outcome.state != plain.state;
             kept += outcome.stats.guesses.kept;
         }
         if (texts) differing += " depth " + std::to_string(depth) + ": " + std::to_string(texts) + " of 4;";
-        if (depth > 0) CHECK(kept > 0);
+        CHECK_EQ(kept > 20, depth > 0);
     }
     CHECK_EQ(differing, "");
+}
+
+TEST(guesses_draft_layer_and_last_stage_run_side_by_side) {
+    const auto file = micro("micro-qwen35-friendly");
+    Engine engine(file, options_of(*file, {}));
+    const int n = 60, cell = 20, rows = 8;
+    const std::vector<int32_t> tokens = prompt(n);
+    engine.eval(tokens);  // cells and hidden rows of all positions are there
+    TokenLine line(n);
+    std::copy(tokens.begin(), tokens.end(), line.tokens.data());
+    Stage& stage = engine.split().last();
+    Mtp& mtp = *engine.split().mtp;
+    mtp.set_sampling({}, &line);
+    ForwardInputs& inputs = stage.forward_inputs(0);
+    inputs = {};
+    inputs.window = ++engine.split().last_window;
+    inputs.rows = rows;
+    inputs.position = n - rows;  // its hidden rows are others than the one that the draft layer reads
+    std::copy_n(tokens.end() - rows, rows, inputs.tokens.begin());
+    inputs.all_logits = true;
+    const int64_t n_vocab = engine.model().dims().n_vocab;
+    const auto forward = [&](auto meanwhile) {
+        const Ticket ticket = stage.device().submit(stage.forward_program(0));
+        while (stage.device().finished() < ticket) meanwhile();
+        return std::vector<float>(stage.logits(0), stage.logits(0) + rows * n_vocab);
+    };
+    const auto draft = [&] {
+        const float* logits = mtp.eval_cell(cell);
+        return std::vector<float>(logits, logits + n_vocab);
+    };
+    const auto alone = forward([] { std::this_thread::yield(); });
+    const auto draft_alone = draft();
+    int beside = 0;
+    for (int round = 0; round < 600; ++round)
+        CHECK(forward([&] {
+                  CHECK(draft() == draft_alone);
+                  ++beside;
+              }) == alone);
+    CHECK(beside > 100);
+    mtp.set_sampling({}, nullptr);
+    mtp.forget_from(0);
 }
