@@ -22,7 +22,12 @@ BARS = {
 SHAPES = {
     "llama": Shape(n_layers=4),
     "mixtral": Shape("mixtral"),
+    "internlm2": Shape("internlm2"),
+    "ernie4_5": Shape("ernie4_5"),
+    "smollm3": Shape("smollm3", n_layers=4),
     "qwen2": Shape("qwen2"),
+    "qwen2moe": Shape("qwen2moe"),
+    "seed_oss": Shape("seed_oss", head_dim=32, n_rot=32),
     "qwen3": Shape("qwen3"),
     "qwen3moe": Shape("qwen3moe"),
     "qwen35": Shape("qwen35", n_layers=4, n_rot=32),

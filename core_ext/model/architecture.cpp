@@ -13,9 +13,10 @@ struct Known {
 };
 
 constexpr Known KNOWN[] = {
-    {"llama", load_llama},         {"qwen2", load_qwen2},   {"qwen3", load_qwen3},
-    {"qwen3moe", load_qwen3},      {"qwen35", load_qwen35}, {"qwen35moe", load_qwen35},
-    {"qwen3next", load_qwen3next},
+    {"llama", load_llama},         {"internlm2", load_llama}, {"ernie4_5", load_llama},
+    {"smollm3", load_smollm3},     {"qwen2", load_qwen2},     {"qwen2moe", load_qwen2},
+    {"seed_oss", load_qwen2},      {"qwen3", load_qwen3},     {"qwen3moe", load_qwen3},
+    {"qwen3next", load_qwen3next}, {"qwen35", load_qwen35},   {"qwen35moe", load_qwen35},
 };
 
 // Far above any model's; what lies beyond is a damaged file.

@@ -107,5 +107,6 @@ std::unique_ptr<Architecture> load_qwen2(std::shared_ptr<const GgufFile> file);
 std::unique_ptr<Architecture> load_qwen3(std::shared_ptr<const GgufFile> file);
 std::unique_ptr<Architecture> load_qwen3next(std::shared_ptr<const GgufFile> file);
 std::unique_ptr<Architecture> load_qwen35(std::shared_ptr<const GgufFile> file);
+std::unique_ptr<Architecture> load_smollm3(std::shared_ptr<const GgufFile> file);
 
 }  // namespace strata

@@ -44,7 +44,7 @@ def _block(s: Shape, weights: Weights, layer: int, x: Rows, first_position: int)
         if name.startswith(prefix)
     }
     y = _norm(s, x, w["attn_norm"])
-    x = x + (_delta(s, w, y) if s.is_delta(layer) else _attention(s, w, y, first_position))
+    x = x + (_delta(s, w, y) if s.is_delta(layer) else _attention(s, w, y, layer, first_position))
     y = _norm(s, x, w[s.ffn_norm])
     return x + (_experts(s, w, y) if s.is_moe else _swiglu(y, w, ""))
 
@@ -61,16 +61,16 @@ def _experts(s: Shape, w: Weights, y: Rows) -> Rows:
     out = np.zeros_like(y)
     for row in range(len(y)):
         chosen = sorted(range(s.n_experts), key=lambda e: (-logits[row, e], e))[: s.n_used]
-        total = max(sum(shares[row, e] for e in chosen), 2.0**-14)
+        total = 1.0 if s.arch == "qwen2moe" else max(sum(shares[row, e] for e in chosen), 2.0**-14)
         for e in chosen:
             one = {f"ffn_{name}": w[f"ffn_{name}_exps"][e] for name in ("gate", "up", "down")}
             out[row] += shares[row, e] / total * _swiglu(y[row : row + 1], one, "")[0]
-    if s.is_hybrid:
+    if s.has_shared_expert:
         out += _sigmoid(y @ w["ffn_gate_inp_shexp"])[:, None] * _swiglu(y, w, "_shexp")
     return out
 
 
-def _attention(s: Shape, w: Weights, y: Rows, first_position: int) -> Rows:
+def _attention(s: Shape, w: Weights, y: Rows, layer: int, first_position: int) -> Rows:
     n = len(y)
     rows = {x: _project(y, w[f"attn_{x}"]) + w.get(f"attn_{x}.bias", 0.0) for x in "qkv"}
     q = rows["q"].reshape(n, s.n_heads, -1)  # of hybrids per head the query, then the gate of its output
@@ -79,7 +79,8 @@ def _attention(s: Shape, w: Weights, y: Rows, first_position: int) -> Rows:
     if s.has_head_norms:
         q, k = _norm(s, q, w["attn_q_norm"]), _norm(s, k, w["attn_k_norm"])
     position = np.arange(first_position, first_position + n)
-    q, k = _rotate(s, q, position), _rotate(s, k, position)
+    if not (s.arch == "smollm3" and layer % 4 == 3):
+        q, k = _rotate(s, q, position), _rotate(s, k, position)
     k, v = (np.repeat(each, s.n_heads // s.n_kv_heads, axis=1) for each in (k, v))
     scores = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(s.head_dim)
     scores[:, np.triu(np.ones((n, n), bool), 1)] = -np.inf
@@ -95,8 +96,8 @@ def _rotate(s: Shape, x: Rows, position: npt.NDArray[np.integer]) -> Rows:
     half = s.n_rot // 2
     frequency, length = _frequencies(s)
     angle = position[:, None, None] * frequency
-    first = slice(0, s.n_rot, 2) if s.name == "llama" else slice(0, half)
-    second = slice(1, s.n_rot, 2) if s.name == "llama" else slice(half, s.n_rot)
+    first = slice(0, s.n_rot, 2) if s.has_adjacent_pairs else slice(0, half)
+    second = slice(1, s.n_rot, 2) if s.has_adjacent_pairs else slice(half, s.n_rot)
     out = x.copy()
     out[..., first] = length * (x[..., first] * np.cos(angle) - x[..., second] * np.sin(angle))
     out[..., second] = length * (x[..., first] * np.sin(angle) + x[..., second] * np.cos(angle))

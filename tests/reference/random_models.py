@@ -52,7 +52,19 @@ class Shape:
 
     @property
     def is_moe(self) -> bool:
-        return self.arch in ("mixtral", "qwen3moe", "qwen3next", "qwen35moe")
+        return self.arch in ("mixtral", "qwen2moe", "qwen3moe", "qwen3next", "qwen35moe")
+
+    @property
+    def has_shared_expert(self) -> bool:
+        return self.arch in ("qwen2moe", "qwen3next", "qwen35moe")
+
+    @property
+    def has_biases(self) -> bool:
+        return self.arch in ("qwen2", "qwen2moe", "seed_oss")
+
+    @property
+    def has_adjacent_pairs(self) -> bool:
+        return self.name in ("llama", "internlm2", "ernie4_5", "smollm3")
 
     @property
     def name(self) -> str:
@@ -65,7 +77,7 @@ class Shape:
 
     @property
     def ffn_norm(self) -> str:
-        return "post_attention_norm" if self.is_hybrid else "ffn_norm"
+        return "post_attention_norm" if self.is_hybrid or self.arch == "seed_oss" else "ffn_norm"
 
     @property
     def inner(self) -> int:
@@ -104,7 +116,7 @@ class Shape:
                 "expert_used_count": self.n_used,
                 "expert_feed_forward_length": self.n_ff_expert,
             }
-        if self.is_moe and self.is_hybrid:
+        if self.has_shared_expert:
             keys["expert_shared_feed_forward_length"] = self.n_ff_expert
         if self.is_hybrid:
             keys |= {
@@ -191,7 +203,7 @@ def _matrices(s: Shape) -> Mapping[str, tuple[int, int]]:
     if s.is_moe:
         ffn = _swiglu(s.n_embd, s.n_ff_expert, "_exps")
         ffn = {name: (s.n_experts * n_out, n_in) for name, (n_out, n_in) in ffn.items()}
-    if s.is_moe and s.is_hybrid:
+    if s.has_shared_expert:
         ffn |= _swiglu(s.n_embd, s.n_ff_expert, "_shexp")
     for layer in range(_n_blocks(s)):
         mixer = delta if s.is_delta(layer) else attention
@@ -228,12 +240,12 @@ def _vectors(s: Shape, rng: np.random.Generator) -> Weights:
         elif s.has_head_norms:
             vectors[blk + "attn_q_norm.weight"] = 2 * norm(s.head_dim)
             vectors[blk + "attn_k_norm.weight"] = norm(s.head_dim)
-        if s.arch == "qwen2":
+        if s.has_biases:
             sizes = {"q": s.n_heads, "k": s.n_kv_heads, "v": s.n_kv_heads}
             vectors |= {f"{blk}attn_{x}.bias": rng.normal(0, 1, n * s.head_dim) for x, n in sizes.items()}
         if s.is_moe:
             vectors[blk + "ffn_gate_inp.weight"] = rng.normal(0, 3 / s.n_embd**0.5, (s.n_experts, s.n_embd))
-        if s.is_moe and s.is_hybrid:
+        if s.has_shared_expert:
             vectors[blk + "ffn_gate_inp_shexp.weight"] = rng.normal(0, s.n_embd**-0.5, s.n_embd)
     if s.scaling == "llama3":
         vectors["rope_freqs.weight"] = llama3_factors(s)

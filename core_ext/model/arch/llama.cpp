@@ -7,6 +7,7 @@ namespace {
 
 /// llama (Touvron et al. 2023, arXiv 2302.13971), Mistral and Mixtral too: grouped-query attention whose
 /// rotary pairs are neighbours, SwiGLU; optional biases, rope_freqs and experts (gguf-models: section 2).
+/// internlm2 and ernie4_5 are the same block under names of their own.
 class Llama final : public Decoder {
   public:
     explicit Llama(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {

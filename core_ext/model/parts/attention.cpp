@@ -59,7 +59,7 @@ void Attention::run(LayerState& state, const Batch& batch, int cell, const float
     op.n_heads = dims_.n_heads;
     op.n_kv_heads = dims_.n_kv_heads;
     op.head_dim = dims_.head_dim;
-    op.n_rot = dims_.n_rot;
+    op.n_rot = form_.rotates ? dims_.n_rot : 0;
     op.adjacent_pairs = form_.adjacent_pairs;
     op.cos = batch.cos;
     op.sin = batch.sin;

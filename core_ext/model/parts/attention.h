@@ -7,6 +7,7 @@ namespace strata {
 /// What tells one architecture's attention from another's.
 struct AttentionForm {
     bool adjacent_pairs = false;  // rotates pairs (2i, 2i + 1); else (i, i + n_rot / 2)
+    bool rotates = true;          // else the layer knows no positions
     bool head_norms = false;      // RMSNorm of each query and key head before it is rotated
     bool gated = false;  // rows of attn_q: each head's query, then the gate (a sigmoid) of its output
 };
