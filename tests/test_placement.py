@@ -13,13 +13,13 @@ from strata_tui.placement import balanced_split, crowded, place
 
 @dataclass
 class Weights:
-    layer_bytes: list[int] = field(default_factory=lambda: [10] * 12)
-    tail_bytes: int = 10
+    layer_reads: list[int] = field(default_factory=lambda: [10] * 12)
+    tail_reads: int = 10
     file_name: str = "m.gguf"
 
     @property
     def n_layers(self) -> int:
-        return len(self.layer_bytes)
+        return len(self.layer_reads)
 
 
 def heaviest(layers: list[int], tail: int, split: tuple[int, ...]) -> int:
@@ -42,7 +42,7 @@ def test_the_balanced_split_is_the_best_of_all(seed: int) -> None:
 
 
 def test_the_default_is_two_stages_that_share_the_cores() -> None:
-    assert place(Placement(), Weights(tail_bytes=0), n_cores=8) == ((6,), (DeviceChoice(threads=4),) * 2)
+    assert place(Placement(), Weights(tail_reads=0), n_cores=8) == ((6,), (DeviceChoice(threads=4),) * 2)
     assert place(Placement(), Weights([7]), n_cores=8) == ((), (DeviceChoice(threads=8),))
     assert place(Placement(stages=3), Weights(), n_cores=2)[1] == (DeviceChoice(threads=1),) * 3
 

@@ -19,7 +19,28 @@ BARS = {
     **dict.fromkeys(["Q4_K", "Q5_K", "Q6_K"], 0.16),
     **dict.fromkeys(["F32", "F16", "BF16"], 0.002),
 }
-SHAPES = {"llama": Shape(n_layers=4), "qwen35": Shape("qwen35", n_layers=4, n_rot=32)}
+SHAPES = {
+    "llama": Shape(n_layers=4),
+    "mixtral": Shape("mixtral"),
+    "internlm2": Shape("internlm2"),
+    "ernie4_5": Shape("ernie4_5"),
+    "smollm3": Shape("smollm3", n_layers=4),
+    "qwen2": Shape("qwen2"),
+    "qwen2moe": Shape("qwen2moe"),
+    "seed_oss": Shape("seed_oss", head_dim=32, n_rot=32),
+    "qwen3": Shape("qwen3"),
+    "qwen3moe": Shape("qwen3moe"),
+    "qwen35": Shape("qwen35", n_layers=4, n_rot=32),
+    "qwen35moe": Shape("qwen35moe", n_rot=32),
+    "qwen3next": Shape("qwen3next", n_rot=32),
+}
+# Those that between them have every kind of matrix. All experts are used: rounding could turn a choice.
+TYPED = {
+    "llama": SHAPES["llama"],
+    "qwen35": SHAPES["qwen35"],
+    "qwen3moe": Shape("qwen3moe", n_experts=4, n_used=4),
+    "qwen3next": Shape("qwen3next", n_rot=32, n_experts=4, n_used=4),
+}
 TOKENS = np.random.default_rng(3).integers(0, 512, 48).tolist()
 
 
@@ -28,9 +49,9 @@ def rms(x: npt.NDArray[np.floating]) -> float:
 
 
 @pytest.mark.parametrize("kind", BARS)
-@pytest.mark.parametrize("arch", SHAPES)
+@pytest.mark.parametrize("arch", TYPED)
 def test_logits_err_by_the_rounding_of_activations(arch: str, kind: str, tmp_path: Path) -> None:
-    shape = SHAPES[arch]
+    shape = TYPED[arch]
     tensors = random_tensors(shape, kind)
     write_model(tmp_path / "random.gguf", shape, tensors)
     expected = forward(shape, weights_of(tensors), TOKENS)
@@ -44,12 +65,22 @@ def test_logits_err_by_the_rounding_of_activations(arch: str, kind: str, tmp_pat
         assert error <= BARS[kind]
 
 
-def test_without_rounding_only_float32_s_last_digits_differ(tmp_path: Path) -> None:
-    for arch, shape in SHAPES.items():
-        tensors = random_tensors(shape, "F32")
-        write_model(tmp_path / f"{arch}.gguf", shape, tensors)
-        expected = forward(shape, weights_of(tensors), TOKENS)
-        with Engine.open(tmp_path / f"{arch}.gguf", stages=2, kv="f32") as engine:
-            got = engine.eval(TOKENS)
-        for name, values in expected.items():
-            assert rms(got[name] - values) < 2e-5, (arch, name)
+def require_float32_s_digits(shape: Shape, path: Path) -> None:
+    tensors = random_tensors(shape, "F32")
+    write_model(path, shape, tensors)
+    expected = forward(shape, weights_of(tensors), TOKENS)
+    with Engine.open(path, stages=2, kv="f32") as engine:
+        got = engine.eval(TOKENS)
+    for name, values in expected.items():
+        assert rms(got[name] - values) < 2e-5, name
+
+
+@pytest.mark.parametrize("arch", SHAPES)
+def test_without_rounding_only_float32_s_last_digits_differ(arch: str, tmp_path: Path) -> None:
+    require_float32_s_digits(SHAPES[arch], tmp_path / "random.gguf")
+
+
+@pytest.mark.parametrize("scaling", ["linear", "yarn", "llama3"])
+@pytest.mark.parametrize("arch", ["llama", "qwen3"])
+def test_scaled_rotations(arch: str, scaling: str, tmp_path: Path) -> None:
+    require_float32_s_digits(Shape(arch, scaling=scaling), tmp_path / "random.gguf")

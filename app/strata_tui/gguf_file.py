@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from strata_tui.errors import BadInput
 from strata_tui.tokenizer import printable
 
-SUPPORTED = ("llama", "qwen35")
 MAX_LAYERS = 1024  # of a file; far more than any model has
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")  # of a set's file names
 
@@ -40,6 +39,20 @@ class TensorInfo(NamedTuple):
         for extent in self.shape:
             n *= extent
         return n
+
+
+class Experts(NamedTuple):
+    """Experts of a layer, and how many of them a row goes to."""
+
+    n: int
+    n_used: int
+
+
+def architectures() -> tuple[str, ...]:
+    """Those that can be run."""
+    from strata_tui import _core
+
+    return tuple(_core.architectures())
 
 
 @contextmanager
@@ -170,6 +183,12 @@ class ModelFile:
         return any(".nextn.eh_proj" in tensor.name for tensor in self.tensors)
 
     @property
+    def experts(self) -> Experts | None:
+        """How many experts a layer has; None in a dense model."""
+        n = self.count(".expert_count")
+        return Experts(n, min(n, self.count(".expert_used_count"))) if n else None
+
+    @property
     def has_template(self) -> bool:
         return self.text("tokenizer.chat_template") is not None
 
@@ -188,22 +207,48 @@ class ModelFile:
     @cached_property
     def layer_bytes(self) -> list[int]:
         """Bytes of weights of each trunk layer."""
-        sizes = [0] * self.n_layers
-        for tensor in self.tensors:
-            parts = tensor.name.split(".", 2)
-            layer = int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) < 6 else -1
-            if parts[0] == "blk" and 0 <= layer < self.n_layers:
-                sizes[layer] += tensor.size_bytes
-        return sizes
+        return self._by_layer([tensor.size_bytes for tensor in self.tensors])
 
     @cached_property
     def tail_bytes(self) -> int:
-        """Bytes that the last stage reads beside its layers: the output head and the draft layer."""
-        draft = f"blk.{self.n_layers}."
-        head = [t.size_bytes for t in self.tensors if t.name == "output.weight"] or [
-            t.size_bytes for t in self.tensors if t.name == "token_embd.weight"
+        """Bytes of weights of the last stage beside its layers: the output head and the draft layer."""
+        return self._tail([tensor.size_bytes for tensor in self.tensors])
+
+    @cached_property
+    def layer_reads(self) -> list[int]:
+        """Bytes of weights that one row reads in each trunk layer: of experts those that it goes to."""
+        return self._by_layer(self._reads)
+
+    @cached_property
+    def tail_reads(self) -> int:
+        """Bytes of weights that one row reads behind the layers."""
+        return self._tail(self._reads)
+
+    @cached_property
+    def _reads(self) -> list[int]:
+        experts = self.experts
+        return [
+            tensor.size_bytes * experts.n_used // experts.n
+            if experts and tensor.name.endswith("_exps.weight")
+            else tensor.size_bytes
+            for tensor in self.tensors
         ]
-        return sum(head) + sum(t.size_bytes for t in self.tensors if t.name.startswith(draft))
+
+    def _by_layer(self, sizes: list[int]) -> list[int]:
+        """Sizes by tensor, summed by trunk layer."""
+        total = [0] * self.n_layers
+        for tensor, size in zip(self.tensors, sizes, strict=True):
+            parts = tensor.name.split(".", 2)
+            layer = int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) < 6 else -1
+            if parts[0] == "blk" and 0 <= layer < self.n_layers:
+                total[layer] += size
+        return total
+
+    def _tail(self, sizes: list[int]) -> int:
+        by_name = dict(zip((tensor.name for tensor in self.tensors), sizes, strict=True))
+        head = by_name.get("output.weight", by_name.get("token_embd.weight", 0))
+        draft = f"blk.{self.n_layers}."
+        return head + sum(size for name, size in by_name.items() if name.startswith(draft))
 
     @property
     def sha256(self) -> str:
@@ -227,15 +272,22 @@ def _sha256(files: tuple[tuple[Path, int, int], ...]) -> str:
 
 def require_supported(model: ModelFile) -> None:
     """Raise BadInput for a model that can be inspected, but not run."""
+    known = architectures()
     if model.architecture == "qwen4exp":
         raise BadInput(
             f"[model] {model.file_name}: architecture qwen4exp (hyper-connections, sparse attention, n-gram "
-            f"tables) is not supported; expected one of {', '.join(SUPPORTED)}"
+            f"tables) is not supported; expected one of {', '.join(known)}"
         )
-    if model.architecture not in SUPPORTED:
+    if model.architecture not in known:
         raise BadInput(
-            f"[model] {model.file_name}: expected one of the architectures {', '.join(SUPPORTED)}, "
+            f"[model] {model.file_name}: expected one of the architectures {', '.join(known)}, "
             f"got {printable(model.architecture[:60], newlines=False)}"
+        )
+    blocks, drafts = model.count(".block_count"), model.n_draft_layers
+    if drafts and drafts >= blocks:
+        raise BadInput(
+            f"[model] {model.file_name}: expected {model.architecture}.nextn_predict_layers to be below the "
+            f"{blocks} blocks, got {drafts}"
         )
     if model.n_layers == 0:
         raise BadInput(

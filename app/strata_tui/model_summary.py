@@ -9,7 +9,7 @@ from typing import Any
 
 from strata_tui.chat import template_family
 from strata_tui.errors import BadInput
-from strata_tui.gguf_file import SUPPORTED, ModelFile
+from strata_tui.gguf_file import ModelFile, architectures
 from strata_tui.tokenizer import Tokenizer
 from strata_tui.vocabulary import CONTROL, USER_DEFINED
 
@@ -35,7 +35,7 @@ def summary(model: ModelFile) -> dict[str, Any]:
         "gguf_version": model.native.version,
         "name": model.name,
         "architecture": model.architecture,
-        "supported": model.architecture in SUPPORTED,
+        "supported": model.architecture in architectures(),
         "parameters": sum(tensor.n_values for tensor in model.tensors),
         "tensors": len(model.tensors),
         "types": {

@@ -24,30 +24,30 @@ class Weights(Protocol):
     def n_layers(self) -> int: ...
 
     @property
-    def layer_bytes(self) -> list[int]: ...
+    def layer_reads(self) -> list[int]: ...
 
     @property
-    def tail_bytes(self) -> int: ...
+    def tail_reads(self) -> int: ...
 
 
-def balanced_split(layer_bytes: Sequence[int], tail_bytes: int, stages: int) -> tuple[int, ...]:
+def balanced_split(layer_reads: Sequence[int], tail_reads: int, stages: int) -> tuple[int, ...]:
     """First layer of each later stage, so that the heaviest stage is as light as possible.
 
     Args:
-        layer_bytes: of each layer.
-        tail_bytes: what the last stage reads besides (head and draft layer).
+        layer_reads: of each layer.
+        tail_reads: what the last stage reads besides (head and draft layer).
         stages: at most as many as layers.
     """
-    n = len(layer_bytes)
+    n = len(layer_reads)
     total = [0]
-    for size in layer_bytes:
+    for size in layer_reads:
         total.append(total[-1] + size)
     # best[s][i]: the least maximum of s + 1 stages over the first i layers, and where the last of them begins
     best = [[(total[i], 0) for i in range(n + 1)]]
     for s in range(1, stages):
         row = [(1 << 62, 0)] * (n + 1)
         for i in range(s + 1, n + 1):
-            tail = tail_bytes if s == stages - 1 and i == n else 0
+            tail = tail_reads if s == stages - 1 and i == n else 0
             row[i] = min((max(best[-1][j][0], total[i] - total[j] + tail), j) for j in range(s, i))
         best.append(row)
     split: list[int] = []
@@ -91,7 +91,7 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
             raise BadInput(
                 f"--stages: expected 1 to {most} ({model.file_name} has {n_layers} layers), got {stages}"
             )
-        split = balanced_split(model.layer_bytes, model.tail_bytes, stages)
+        split = balanced_split(model.layer_reads, model.tail_reads, stages)
     n_stages = len(split) + 1
     if n_devices > 1 and n_devices != n_stages:
         raise BadInput(f"--device: expected 1 or {n_stages} devices, one a stage, got {n_devices}")

@@ -2,11 +2,13 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstring>
 
 #include "base/text.h"
 #include "bind/bind.h"
+#include "model/architecture.h"
 #include "model/gguf_reader.h"
 
 namespace py = pybind11;
@@ -132,6 +134,7 @@ py::list tensors(const ModelFileHandle& model) {
 }  // namespace
 
 void bind_gguf(py::module_& m) {
+    m.def("architectures", &Architecture::known, "Names of the architectures that can be run.");
     using Model = ModelFileHandle;  // shared with an engine on it
     py::class_<Model, std::shared_ptr<Model>>(m, "ModelFile", "A GGUF file, mapped read-only and checked.")
         .def(py::init([](const std::string& path) {

@@ -188,7 +188,7 @@ void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {
     const float* hidden = pass.step ? row_.data() : hidden_.data() + int64_t{pass.cell} * d.n_embd;
     const int32_t* tokens = pass.step ? &token_ : line_->tokens.data() + pass.cell + 1;
     float* out = pass.step ? row_.data() : out_.data();
-    rotary_angles(model_.inv_freq(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());
+    rotary_angles(model_.rope(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());
     CpuOps ops(me, scratch_, times_kernels_ && me.index == 0 ? &kernel_times_ : nullptr, pass.rows);
     ops.note(KernelKind::other);
     LayerState state;

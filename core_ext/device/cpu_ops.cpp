@@ -12,13 +12,13 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
     : kernels_(kernels) {
     const Dims& d = model.dims();
     const DeltaShape& delta = d.delta;
-    const int widest =
-        std::max({2 * d.n_embd, d.n_ff, d.n_heads * d.head_dim, delta.n_v_heads * delta.v_dim});
+    const int widest = std::max(
+        {2 * d.n_embd, d.n_ff, d.experts.n_ff_shared, d.n_heads * d.head_dim, delta.n_v_heads * delta.v_dim});
     for (ActFormat format : {ActFormat::Q8_32, ActFormat::Q8_256})
         activations_[static_cast<int>(format)] =
             Buffer<uint8_t>(cpu::act_row_bytes(format, widest) * 2 * max_rows);
     max_rows_ = max_rows;
-    remainder_floats_ = (widest + 255) / 256 * 256;
+    remainder_floats_ = (std::max(widest, d.experts.n_ff) + 255) / 256 * 256;
     remainders_ = Buffer<float>(int64_t{remainder_floats_} * n_threads);
     terms_ = Buffer<float>(int64_t{2} * max_rows * PIECE * n_threads);
     const int group = d.n_heads / d.n_kv_heads;
@@ -32,6 +32,7 @@ CpuScratch::CpuScratch(const Architecture& model, int max_rows, int n_threads, c
     convolved_ = Buffer<float>(int64_t{1} * max_rows * delta.channels());
     delta_q_ = Buffer<float>(int64_t{1} * max_rows * delta.n_k_heads * delta.k_dim);
     delta_s_ = Buffer<float>(delta.state_floats());
+    if (d.experts.n > 0) make_room_for_experts(d, max_rows);
 }
 
 uint64_t CpuScratch::size_bytes() const {
@@ -40,7 +41,11 @@ uint64_t CpuScratch::size_bytes() const {
     for (const auto* buffer :
          {&remainders_, &terms_, &queries_, &heads_, &attention_, &convolved_, &delta_q_, &delta_s_})
         total += buffer->size_bytes();
-    return total + visible_.size_bytes();
+    for (const auto& buffer : item_inputs_) total += buffer.size_bytes();
+    for (const auto* buffer : {&expert_weights_, &item_gate_, &item_up_, &item_out_})
+        total += buffer->size_bytes();
+    for (const auto* buffer : {&visible_, &chosen_, &item_, &first_item_}) total += buffer->size_bytes();
+    return total;
 }
 
 std::pair<int64_t, int64_t> CpuOps::floats_share(int64_t n) const {
@@ -70,6 +75,23 @@ void CpuOps::add(float* x, const float* y, int64_t n) {
     k_.add(x + first, y + first, last - first);
     me_.meet();
     note(KernelKind::elementwise);
+}
+
+/// Rows and columns as one line of floats, so that one row too is split over the team.
+void CpuOps::add_row(float* x, const float* y, int rows, int n) {
+    const auto [first, last] = floats_share(int64_t{rows} * n);
+    for (int64_t i = first; i < last; ++i) x[i] += y[i % n];
+    me_.meet();
+}
+
+void CpuOps::add_gated(float* x, const float* gate, const float* y, int rows, int n) {
+    const auto [first, last] = floats_share(int64_t{rows} * n);
+    for (int64_t i = first; i < last;) {
+        const int64_t end = std::min(last, (i / n + 1) * n);
+        const float weight = 1.0f / (1.0f + std::exp(-gate[i / n]));
+        for (; i < end; ++i) x[i] += weight * y[i];
+    }
+    me_.meet();
 }
 
 void CpuOps::silu_mul(const float* gate, const float* up, float* out, int64_t n) {

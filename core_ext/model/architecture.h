@@ -6,6 +6,7 @@
 
 #include "model/gguf.h"
 #include "model/ops.h"
+#include "model/rope.h"
 
 namespace strata {
 
@@ -17,10 +18,10 @@ struct Dims {
     int n_vocab = 0;
     int context = 0;  // trained
     int n_heads = 0, n_kv_heads = 0, head_dim = 0, n_rot = 0;
-    int n_ff = 0;
+    int n_ff = 0;  // of a dense layer
     float norm_eps = 0;
-    float rope_base = 10000;
-    DeltaShape delta;  // all zero without Gated DeltaNet layers
+    DeltaShape delta;     // all zero without Gated DeltaNet layers
+    ExpertShape experts;  // n = 0 without experts
 };
 
 /// The rows that a program runs, as every layer needs them.
@@ -46,6 +47,8 @@ class Architecture {
     /// Throws Error naming an architecture that is not supported, or the key or tensor that is missing or
     /// wrong.
     static std::unique_ptr<Architecture> load(std::shared_ptr<const GgufFile> file);
+    /// The names that `load` knows.
+    static std::vector<std::string> known();
     virtual ~Architecture() = default;
 
     const Dims& dims() const { return dims_; }
@@ -58,8 +61,7 @@ class Architecture {
     /// Bytes of weights that one row reads in a layer.
     virtual uint64_t layer_bytes(int layer) const = 0;
 
-    /// 1 / theta_i, [n_rot / 2]: cos and sin of position * inv_freq rotate pair i.
-    const std::vector<double>& inv_freq() const { return inv_freq_; }
+    const Rope& rope() const { return rope_; }
 
     /// The file that the weights are views of.
     const GgufFile& file() const { return *file_; }
@@ -79,18 +81,32 @@ class Architecture {
     virtual const Weight& draft_head() const { return head_; }
 
   protected:
-    explicit Architecture(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
     /// Reads the keys and the tensors that every architecture has.
-    void load_common(const std::string& prefix);
+    explicit Architecture(std::shared_ptr<const GgufFile> file);
+    /// The file's key of that name: "block_count" -> "llama.block_count".
+    std::string key(const std::string& name) const { return name_ + "." + name; }
 
     std::shared_ptr<const GgufFile> file_;
+    const std::string name_;  // general.architecture
     Dims dims_;
     Weight embedding_, head_;
     std::vector<float> output_norm_;
-    std::vector<double> inv_freq_;
+    Rope rope_;
+
+  private:
+    void read_sizes();
+    void read_heads();
+    void read_experts();
+    void read_tensors();
 };
 
+// One file each in model/arch; a name that a file carries, and the loader that answers to it, stand in the
+// table of architecture.cpp.
 std::unique_ptr<Architecture> load_llama(std::shared_ptr<const GgufFile> file);
+std::unique_ptr<Architecture> load_qwen2(std::shared_ptr<const GgufFile> file);
+std::unique_ptr<Architecture> load_qwen3(std::shared_ptr<const GgufFile> file);
+std::unique_ptr<Architecture> load_qwen3next(std::shared_ptr<const GgufFile> file);
 std::unique_ptr<Architecture> load_qwen35(std::shared_ptr<const GgufFile> file);
+std::unique_ptr<Architecture> load_smollm3(std::shared_ptr<const GgufFile> file);
 
 }  // namespace strata

@@ -284,19 +284,20 @@ const Tensor* GgufFile::tensor(std::string_view name) const {
     return it == tensor_index_.end() ? nullptr : &tensors_[it->second];
 }
 
-/// The tensor of that name if it has the shape [n_in, n_rows] (dimensions of 1 may trail) and a type with
+/// The tensor of that name if it has this shape (dimensions of 1 may trail, here and there) and a type with
 /// kernels.
-const Tensor* GgufFile::checked(std::string_view name, int64_t n_in, int64_t n_rows, bool optional) const {
+const Tensor* GgufFile::checked(std::string_view name, const std::vector<int64_t>& shape,
+                                bool optional) const {
     const Tensor* tensor = this->tensor(name);
     if (!tensor) {
         if (optional) return nullptr;
-        fail("tensor " + shown(name) + " is missing");
+        fail("tensor " + shown(name) + " is missing, expected shape " + shape_text(shape));
     }
-    const auto& shape = tensor->shape;
-    const auto dim = [&](size_t d) { return d < shape.size() ? shape[d] : 1; };
-    if (dim(0) != n_in || dim(1) != n_rows || dim(2) != 1 || dim(3) != 1)
-        fail("tensor " + shown(name) + " has shape " + shape_text(shape) + ", expected " +
-             shape_text(n_rows == 1 ? std::vector{n_in} : std::vector{n_in, n_rows}));
+    const auto dim = [](const std::vector<int64_t>& of, size_t d) { return d < of.size() ? of[d] : 1; };
+    for (size_t d = 0; d < MAX_DIMS; ++d)
+        if (dim(tensor->shape, d) != dim(shape, d))
+            fail("tensor " + shown(name) + " has shape " + shape_text(tensor->shape) + ", expected " +
+                 shape_text(shape));
     if (!type_info(tensor->type))
         fail("tensor " + shown(name) + " has type " + type_name(tensor->type) +
              ", expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K");
@@ -304,7 +305,15 @@ const Tensor* GgufFile::checked(std::string_view name, int64_t n_in, int64_t n_r
 }
 
 cpu::Weight GgufFile::weight(std::string_view name, int64_t n_in, int64_t n_out, bool optional) const {
-    const Tensor* tensor = checked(name, n_in, n_out, optional);
+    return stack(name, n_in, n_out, 1, optional);
+}
+
+cpu::Weight GgufFile::stack(std::string_view name, int64_t n_in, int64_t n_out, int64_t n,
+                            bool optional) const {
+    std::vector<int64_t> shape{n_in};
+    if (n_out > 1 || n > 1) shape.push_back(n_out);
+    if (n > 1) shape.push_back(n);
+    const Tensor* tensor = checked(name, shape, optional);
     if (!tensor) return {};
     if (n_in > std::numeric_limits<int>::max() || n_out > std::numeric_limits<int>::max())
         fail("tensor " + shown(name) + " has shape " + shape_text(tensor->shape) +
@@ -320,7 +329,8 @@ std::vector<float> GgufFile::vector(std::string_view name, int64_t n, bool optio
 
 std::vector<float> GgufFile::matrix(std::string_view name, int64_t n_in, int64_t n_rows,
                                     bool optional) const {
-    const Tensor* tensor = checked(name, n_in, n_rows, optional);
+    const Tensor* tensor = checked(
+        name, n_rows == 1 ? std::vector<int64_t>{n_in} : std::vector<int64_t>{n_in, n_rows}, optional);
     if (!tensor || tensor->size_bytes == 0) return {};
     std::vector<float> out(static_cast<size_t>(n_in * n_rows));
     // One instruction set's values on every machine, whatever the devices compute with.

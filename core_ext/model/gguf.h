@@ -80,6 +80,10 @@ class GgufFile {
     /// A weight [n_out, n_in] (a vector has n_out 1) whose shape and type have been checked; throws
     /// otherwise. For `optional`, an absent tensor gives an empty Weight.
     cpu::Weight weight(std::string_view name, int64_t n_in, int64_t n_out, bool optional = false) const;
+    /// The first of n weights [n_out, n_in] of one tensor [n_in, n_out, n]; each lies n_out * row_bytes
+    /// behind the one before.
+    cpu::Weight stack(std::string_view name, int64_t n_in, int64_t n_out, int64_t n,
+                      bool optional = false) const;
     /// A vector of n values as float32 (F32, F16, BF16 or any type with kernels, dequantised); empty if
     /// optional and absent.
     std::vector<float> vector(std::string_view name, int64_t n, bool optional = false) const;
@@ -106,7 +110,7 @@ class GgufFile {
     void check_metadata();
     void read_tensor(class GgufReader& in);
     void place_tensors(uint64_t data_start);
-    const Tensor* checked(std::string_view name, int64_t n_in, int64_t n_rows, bool optional) const;
+    const Tensor* checked(std::string_view name, const std::vector<int64_t>& shape, bool optional) const;
 
     std::string name_, path_;
     std::span<const uint8_t> bytes_;

@@ -95,6 +95,47 @@ struct DeltaOp {
     float* out = nullptr;  // [rows, n_v_heads, v_dim]
 };
 
+/// How a router's logits become weights of experts.
+enum class Gating : uint8_t {
+    softmax = 1,            // over all experts
+    sigmoid = 2,            // of each
+    softmax_of_chosen = 3,  // over those that were chosen
+};
+
+/// A mixture of experts: every row goes to the n_used of n experts with the largest logits.
+struct ExpertShape {
+    int n = 0;  // 0: the model is dense
+    int n_used = 0;
+    int n_ff = 0;         // of one expert
+    int n_ff_shared = 0;  // of the expert that sees every row; 0: there is none
+    Gating gating = Gating::softmax;
+    bool normalised = true;  // the weights of the chosen are divided by their sum
+    float scale = 1;         // of the weights
+};
+
+/// The same matrix of every expert, stride_bytes apart.
+struct ExpertStack {
+    Weight first;
+    size_t stride_bytes = 0;
+    Weight of(int expert) const {
+        Weight weight = first;
+        weight.data = static_cast<const uint8_t*>(first.data) + expert * stride_bytes;
+        return weight;
+    }
+};
+
+/// out = sum of weight_e * down_e (silu(gate_e x) * up_e x) over the chosen experts e, best first. Of equal
+/// logits the lower expert is the better.
+struct ExpertsOp {
+    ExpertShape shape;
+    const ExpertStack* gate = nullptr;  // [n_ff, n_embd] each
+    const ExpertStack* up = nullptr;
+    const ExpertStack* down = nullptr;  // [n_embd, n_ff]
+    float* logits = nullptr;            // [rows, n], of the router; spoilt
+    const float* x = nullptr;           // [rows, n_embd]
+    float* out = nullptr;               // [rows, n_embd]
+};
+
 /// The operations that an architecture is written in. An implementation runs them on its device, in order;
 /// each is row-invariant (kernels/cpu/kernels.h). On the CPU every thread of a team walks through the same
 /// list of calls.
@@ -104,11 +145,16 @@ class Ops {
     virtual void embed(const Weight& table, const int32_t* tokens, int rows, float* out) = 0;
     virtual void copy(const float* x, float* out, int64_t n) = 0;
     virtual void add(float* x, const float* y, int64_t n) = 0;
+    /// x [rows, n] += y [n] in every row.
+    virtual void add_row(float* x, const float* y, int rows, int n) = 0;
+    /// x [rows, n] += sigmoid(gate [rows]) * y [rows, n].
+    virtual void add_gated(float* x, const float* gate, const float* y, int rows, int n) = 0;
     virtual void norm(const float* x, const float* weight, int rows, int n, float eps, float* out,
                       int out_stride = 0) = 0;
     /// All projections of one input [rows, n_in].
     virtual void project(std::initializer_list<Projection> projections, const float* x, int rows) = 0;
     virtual void silu_mul(const float* gate, const float* up, float* out, int64_t n) = 0;
+    virtual void experts(const ExpertsOp& op, int rows) = 0;
     virtual void attention(const AttentionOp& op, int rows) = 0;
     virtual void delta(const DeltaOp& op, int rows) = 0;
     /// to = from advanced by the first n rows of the record.

@@ -9,15 +9,14 @@
 
 namespace strata {
 
-void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos,
-                   float* sin) {
-    const int half = static_cast<int>(inv_freq.size());
+void rotary_angles(const Rope& rope, int position, int rows, const Member& me, float* cos, float* sin) {
+    const int half = static_cast<int>(rope.inv_freq.size());
     const auto [first, last] = me.share(rows);
     for (int r = first; r < last; ++r)
         for (int i = 0; i < half; ++i) {
-            const double angle = (position + r) * inv_freq[i];
-            cos[int64_t{r} * half + i] = static_cast<float>(std::cos(angle));
-            sin[int64_t{r} * half + i] = static_cast<float>(std::sin(angle));
+            const double angle = (position + r) * rope.inv_freq[i];
+            cos[int64_t{r} * half + i] = static_cast<float>(rope.magnitude * std::cos(angle));
+            sin[int64_t{r} * half + i] = static_cast<float>(rope.magnitude * std::sin(angle));
         }
 }
 
@@ -270,7 +269,7 @@ void Stage::run_layers(const Member& me, int slot) {
     const Batch batch{inputs.rows, inputs.position, cos_.data(), sin_.data()};
     float* x = x_.data();
 
-    rotary_angles(model_.inv_freq(), inputs.position, inputs.rows, me, cos_.data(), sin_.data());
+    rotary_angles(model_.rope(), inputs.position, inputs.rows, me, cos_.data(), sin_.data());
     ops.note(KernelKind::other);
     if (in_)
         ops.copy((*in_)[slot]->rows(), x, n);

@@ -224,7 +224,6 @@ class Stage {
 };
 
 /// cos and sin [rows, n_rot / 2] of the positions from `position` on, this member's share of the rows.
-void rotary_angles(const std::vector<double>& inv_freq, int position, int rows, const Member& me, float* cos,
-                   float* sin);
+void rotary_angles(const Rope& rope, int position, int rows, const Member& me, float* cos, float* sin);
 
 }  // namespace strata

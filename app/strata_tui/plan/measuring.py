@@ -71,7 +71,7 @@ def probe(
     Weights are mapped, not copied: such an engine costs its K/V cells and buffers.
     """
     groups = min(model.n_layers, MAX_STAGES)
-    split = balanced_split(model.layer_bytes, 0, groups)
+    split = balanced_split(model.layer_reads, 0, groups)
     found: dict[DeviceChoice, LayerTimes] = {}
     for device in devices:
         if device in found:
@@ -80,5 +80,5 @@ def probe(
         with Engine(model, fine) as engine:
             short = replace(request, max_tokens=min(PROBE_TOKENS, request.max_tokens or PROBE_TOKENS))
             times = measured(engine, short).quick_ms
-        found[device] = layer_times(times, split, model.layer_bytes)
+        found[device] = layer_times(times, split, model.layer_reads)
     return [found[device] for device in devices]
