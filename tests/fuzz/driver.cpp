@@ -1,5 +1,6 @@
 #include "driver.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -124,6 +125,10 @@ void run(const Target& target, uint64_t runs, uint64_t seed) {
             last_new = i;
             new_late += i > runs - runs / 10;
         }
+        if (i % std::max<uint64_t>(1, runs / 20) == 0)
+            std::fprintf(stderr, "%s: %llu executions, %zu edges, %zu inputs, the last new one at %llu\n",
+                         target.name.c_str(), static_cast<unsigned long long>(i), edges_seen(), corpus.size(),
+                         static_cast<unsigned long long>(last_new));
     }
     current = nullptr;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
