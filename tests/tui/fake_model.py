@@ -55,6 +55,7 @@ def opened(
         "end_tokens": [0],
         "max_tokens": 200,
         "prompts": prompts,
+        "piece": lambda token: words.words[token % len(words.words)],
         "trace_meta": lambda: TraceMeta(
             model="fake.gguf",
             model_sha256="",

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -216,6 +217,103 @@ async def test_why_scrolls_where_it_has_no_room() -> None:
         assert "path " in seat.screen
         await seat.press("pageup", "pageup", "pageup", ms=0)
         assert "why: the last" in seat.screen
+
+
+def table_rows(screen: str) -> list[str]:
+    lines = screen.split("\n")
+    head = next(i for i, line in enumerate(lines) if line.startswith(" window    at"))
+    return [line for line in lines[head + 1 :] if line[:7].strip().isdigit()]
+
+
+async def test_v_shows_the_windows_in_words() -> None:
+    engine = FakeEngine(acceptance=0.85)
+    engine.switches.pipeline_windows = 2
+    async with console(engine, size=(160, 50)) as seat:
+        await seat.play(1500)
+        await seat.press("v", ms=100)
+        rows = table_rows(seat.screen)
+        assert len(rows) > 10
+        log = seat.app.view.windows.rows
+        for row in rows[:-3]:
+            window = log[log["id"] == int(row.split()[0])][0]
+            assert int(row.split()[1]) == window["position"]
+            assert row.count(COLOUR.accepted) == max(0, window["accepted"])
+            rejected = window["rows"] - 1 - window["accepted"] if window["accepted"] >= 0 else 0
+            assert row.count(COLOUR.rejected) == rejected
+            words = [seat.app.opened.piece(t).strip() for t in window["drafts"] if t >= 0]
+            assert all(word in row for word in words[:2])
+            if window["emitted"]:
+                assert f"+{window['emitted']} {seat.app.opened.piece(window['bonus']).strip()[:7]}" in row
+        table = "\n".join(rows)
+        assert "kept" in table and "rolled back" in table and "draft wrong" in table
+        await seat.press("pageup", ms=0)
+        back = table_rows(seat.screen)
+        assert int(back[-1].split()[0]) < int(rows[0].split()[0]) + 3
+        await seat.play(500)
+        assert table_rows(seat.screen) == back, "it stays where it was scrolled to"
+        await seat.press("pagedown", "pagedown", "pagedown", "space", ms=0)
+        held = table_rows(seat.screen)
+        await seat.play(500)
+        assert table_rows(seat.screen) == held, "a frozen view holds it"
+        await seat.press("space", ms=300)
+        assert int(table_rows(seat.screen)[-1].split()[0]) > int(held[-1].split()[0]) + 20
+
+
+async def test_a_flip_tells_what_it_gave() -> None:
+    async with console(FakeEngine(acceptance=0.85), size=(160, 40)) as seat:
+        await seat.play(1000)
+        await seat.press("w", ms=150)
+        assert "pipeline-windows=2:" not in seat.screen
+        await seat.play(1500)
+        assert "pipeline-windows=2: " in seat.screen and " tok/s (+" in seat.screen
+        await seat.press("y", "pagedown", ms=1000)
+        assert "what switches gave, measured" in "\n".join(
+            "".join(text for _, text in line) for line in seat.app.why_panel._lines
+        )
+
+
+async def test_b_alternates_the_last_flips_settings_and_tells_their_difference() -> None:
+    async with console(FakeEngine(acceptance=0.85), size=(160, 40), max_tokens=10_000) as seat:
+        await seat.play(500)
+        await seat.press("b")
+        assert "flip a switch first" in seat.notes and seat.app.measuring.alternation is None
+        await seat.press("w", ms=500)
+        await seat.press("b", ms=500)
+        assert "A/B pipeline-windows 0 | 2 by turns" in seat.screen
+        await seat.play(4000)
+        seen = {mark.text for mark in seat.app.view.marks if mark.kind == "toggle"}
+        assert seen == {"pipeline-windows=0", "pipeline-windows=2"}
+        assert "% tok/s, 95 % +" in seat.screen and "bootstrap over" in seat.screen
+        flips = len(seat.app.measuring.log.flips)
+        await seat.press("b", ms=2000)
+        assert seat.engine.switches.pipeline_windows == 2, "the better one stays"
+        assert seat.app.measuring.alternation is None and "A/B pipeline-windows 0 | 2: +" in seat.screen
+        assert len(seat.app.measuring.log.flips) == flips, "what alternated by itself is no flip"
+        assert seat.app.texts.n_started == 1, "never in the way of the text"
+
+
+async def test_a_flip_ends_the_alternation() -> None:
+    async with console() as seat:
+        await seat.play(500)
+        await seat.press("o", ms=300)
+        await seat.press("b", ms=300)
+        assert seat.app.measuring.alternation is not None
+        await seat.press("plus", ms=2500)
+        assert seat.app.measuring.alternation is None
+        assert seat.engine.switches.draft_max == 5
+
+
+async def test_predictions_stand_beside_the_switches_marked_as_modelled() -> None:
+    async with console(size=(160, 50)) as seat:
+        await seat.play(1500)
+        assert "~" not in seat.screen.split("\n")[-2]
+        await seat.press("y", ms=600)
+        bar = next(line for line in seat.screen.split("\n") if "STRATA_SPLIT_OVERLAP" in line)
+        assert re.search(r"STRATA_SPLIT_OVERLAP=0 o ~[+-]\d+%", bar)
+        assert "modelled " in seat.screen and "o (overlap=1)" in seat.screen
+        await seat.press("o", ms=200)
+        bar = next(line for line in seat.screen.split("\n") if "STRATA_SPLIT_OVERLAP" in line)
+        assert "~" not in bar, "of another setting: not shown"
 
 
 async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:

@@ -101,6 +101,28 @@ def test_why_without_colour(snap_compare: Compare, glyphs: Glyphs, monkeypatch: 
     assert pictured(snap_compare, in_flight(3), (80, 24), "y", glyphs=glyphs, after_ms=600)
 
 
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_windows_as_a_table(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert pictured(snap_compare, in_flight(), size, "v")
+
+
+@pytest.mark.parametrize("glyphs", [ASCII, MONO], ids=["ascii", "mono"])
+def test_the_table_without_colour(
+    snap_compare: Compare, glyphs: Glyphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert pictured(snap_compare, in_flight(3), (80, 24), "v", glyphs=glyphs)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_what_a_flip_gave(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert pictured(snap_compare, FakeEngine(acceptance=0.85), size, "w", "y", after_ms=1500)
+
+
+def test_two_settings_by_turns(snap_compare: Compare) -> None:
+    assert pictured(snap_compare, FakeEngine(acceptance=0.85), (120, 40), "w", "b", after_ms=4000)
+
+
 def test_the_log(snap_compare: Compare) -> None:
     assert pictured(snap_compare, in_flight(), (120, 40), "l", ms=600, after_ms=400)
 

@@ -300,6 +300,27 @@ class View:
         decoded: WindowArray = near[near["fate"] != Fate.PROMPT]
         return decoded[-n:]
 
+    def page_of_windows(self, at_ns: int, n: int, back: int = 0) -> tuple[WindowArray, int]:
+        """Copies of n windows as `windows_before` has them, the last one `back` windows before the newest.
+
+        Returns:
+            them, and `back` as far as there are windows for a whole page.
+        """
+        rows = self.windows.rows
+        end = int(np.searchsorted(rows["start_ns"], at_ns, side="right"))
+        near = rows[max(0, end - 2 * (n + back) - 4096) : end]
+        decoded = near[near["fate"] != Fate.PROMPT]
+        back = min(max(back, 0), max(0, len(decoded) - n))
+        page: WindowArray = decoded[max(0, len(decoded) - back - n) : len(decoded) - back]
+        return page, back
+
+    def windows_behind(self, id: int, at_ns: int) -> int:
+        """How many windows by `at_ns` came after this one."""
+        rows = self.windows.rows
+        end = int(np.searchsorted(rows["start_ns"], at_ns, side="right"))
+        first = int(np.searchsorted(rows["id"][:end], id, side="right"))
+        return int(np.count_nonzero(rows["fate"][first:end] != Fate.PROMPT))
+
     # -- how events are taken
 
     def _take_spans(self, events: Events) -> None:

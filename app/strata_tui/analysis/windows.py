@@ -27,6 +27,11 @@ WINDOW_DTYPE: np.dtype[np.void] = np.dtype(
         ("run_ns", "<i8"),  # device time of its programs, all stages
         ("drafts", "<i4", (MAX_DRAFTS,)),  # token ids of rows 1.., -1 = none
         ("probabilities", "<f4", (MAX_DRAFTS,)),
+        ("guessed", "<i4"),  # a guess's row 0: the bonus that it assumes; -1 = none
+        ("estimate", "<f4"),  # of a guess; -1 = none
+        ("bonus", "<i4"),  # the last token that it yielded, -1 = none
+        ("miss", "u1"),  # MissCause of the guess behind it; 0 = there was none, or it came true
+        ("second_right", "?"),  # the draft's second choice was the bonus that was missed
     ],
     align=True,
 )
@@ -84,7 +89,10 @@ class WindowLog:
             ok = known & (k >= 0) & (k < MAX_DRAFTS)
             self.rows["drafts"][at[ok], k[ok]] = drafts["a"][ok]
             self.rows["probabilities"][at[ok], k[ok]] = drafts["b"][ok] / 1e6
+            bonus = known & (k == -1)
+            self.rows["guessed"][at[bonus]] = drafts["a"][bonus]
         self._take_runs(events[kind == Kind.run])
+        self._take_bonuses(events[kind == Kind.token])
         told = ((kind >= Kind.guess_built) & (kind <= Kind.guess_ended)) | (kind == Kind.miss)
         if told.any():
             self._take_guesses(events[told])
@@ -112,8 +120,22 @@ class WindowLog:
         np.add.at(self.rows["run_ns"], at, run_ns)
         self.wasted_ns += int(run_ns[self.rows["fate"][at] == Fate.ROLLED_BACK].sum())
 
+    def _take_bonuses(self, tokens: Events) -> None:
+        """Of each window's tokens the one at the last position."""
+        if len(tokens):
+            tokens = tokens[np.argsort(tokens["b"], kind="stable")]
+            at, known = self._find(tokens["window"])
+            self.rows["bonus"][at[known]] = tokens["a"][known]  # of several the last one stays
+
     def _take_guesses(self, events: Events) -> None:
         self.guesses += count_guesses(events)
+        built = events[events["kind"] == Kind.guess_built]
+        at, known = self._find(built["window"])
+        self.rows["estimate"][at[known]] = built["a"][known] / 1e6
+        missed = events[events["kind"] == Kind.miss]
+        at, known = self._find(missed["window"])
+        self.rows["miss"][at[known]] = missed["a"][known]
+        self.rows["second_right"][at[known]] = missed["b"][known] == 1
         for kind, fate in _BECOMES.items():
             met = events[events["kind"] == kind]
             if not len(met):
@@ -187,5 +209,5 @@ def _new_rows(built: Events, request: int) -> WindowArray:
     rows["fate"] = built["b"]
     rows["accepted"] = -1
     rows["start_ns"] = built["start_ns"]
-    rows["drafts"] = -1
+    rows["drafts"] = rows["guessed"] = rows["estimate"] = rows["bonus"] = -1
     return rows[np.argsort(rows["id"], kind="stable")]

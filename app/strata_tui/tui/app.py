@@ -17,11 +17,13 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from strata_tui.switches import MAX_DRAFTS
+from strata_tui.tui.flip_line import FlipLine
 from strata_tui.tui.frame import Frame, Tape
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
 from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
+from strata_tui.tui.next_settings import next_settings, next_theta, next_windows
 from strata_tui.tui.pace import Pace
 from strata_tui.tui.panel import Panels
 from strata_tui.tui.played_texts import PlayedTexts
@@ -32,6 +34,7 @@ from strata_tui.tui.text import TextPanel
 from strata_tui.tui.texts import Texts
 from strata_tui.tui.themes import DEFAULTS, THEMES
 from strata_tui.tui.why import WhyPanel
+from strata_tui.tui.window_table import WindowTable
 from strata_tui.tui.windows import Windows
 
 if TYPE_CHECKING:
@@ -42,11 +45,12 @@ if TYPE_CHECKING:
     from strata_tui.events import Events
     from strata_tui.record.recorder import Recorder
     from strata_tui.tui.explaining import Explaining
+    from strata_tui.tui.measuring import Measuring
     from strata_tui.tui.opened import Opened
+    from strata_tui.tui.predicting import Predicting
 
 Progress = Callable[[str], None]
 RATES = (2, 5, 10, 20, 40, 80, 160, 320)
-THETAS = (0.0, 0.2, 0.4, 0.6, 0.8)
 
 
 class Console(App[None]):
@@ -66,7 +70,11 @@ class Console(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "why", "why"),
+        Binding("v", "table", "windows"),
+        Binding("b", "alternate", "A/B"),
         Binding("space", "freeze", "freeze"),
+        Binding("question_mark", "help", "help", key_display="?"),
+        Binding("q", "quit", "quit"),
         Binding("o", "overlap", "overlap", show=False),
         Binding("n,enter", "prompt", "prompt", key_display="n"),
         Binding("left_square_bracket", "slower", "slower", show=False, key_display="["),
@@ -74,8 +82,6 @@ class Console(App[None]):
         Binding("s", "skip", "skip"),
         Binding("e", "export", "export"),
         Binding("x", "stop", "stop"),
-        Binding("q", "quit", "quit"),
-        Binding("question_mark", "help", "help", key_display="?"),
         Binding("w", "pipeline", "windows in flight", show=False),
         Binding("g", "gate", "gate of guesses (theta)", show=False),
         Binding("d", "draft", "draft source", show=False),
@@ -116,6 +122,8 @@ class Console(App[None]):
         self.axis: TimeAxis
         self.texts: Texts | PlayedTexts
         self.explaining: Explaining
+        self.measuring: Measuring
+        self.predicting: Predicting
         self._open_model = open_model
         self._auto_refresh = auto_refresh
         self._notes = notes
@@ -146,7 +154,11 @@ class Console(App[None]):
         self.text_panel = TextPanel()
         self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
         self.why_panel = WhyPanel(self.glyphs)
-        self.panels = Panels({"text": self.text_panel, "log": self.log_panel, "why": self.why_panel})
+        self.table = WindowTable(self.glyphs)
+        self.flip_line = FlipLine()
+        self.panels = Panels(
+            {"text": self.text_panel, "log": self.log_panel, "why": self.why_panel, "table": self.table}
+        )
         self.prompt = Input(placeholder="n: a prompt of your own", compact=True)
         self.switch_bar = SwitchBar()
         yield self.head
@@ -158,14 +170,16 @@ class Console(App[None]):
             yield self.text_panel
             yield self.log_panel
             yield self.why_panel
+            yield self.table
         yield self.prompt
+        yield self.flip_line
         yield self.switch_bar
         yield KeyBar([*_SHOWN_KEYS, ("^p", "palette", "command_palette")])
 
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
         self.problem.clear()
-        self.log_panel.display = self.why_panel.display = False
+        self.log_panel.display = self.why_panel.display = self.table.display = False
         for note in self._notes:
             self._say(note)
         self._leave_on_signals()
@@ -213,6 +227,8 @@ class Console(App[None]):
         from strata_tui.analysis.pipeline_log import PipelineLog
         from strata_tui.analysis.view import View
         from strata_tui.tui.explaining import Explaining
+        from strata_tui.tui.measuring import Measuring
+        from strata_tui.tui.predicting import Predicting
 
         assert self.opened is not None
         label = self.opened.label
@@ -220,7 +236,11 @@ class Console(App[None]):
         self.pipeline_log = PipelineLog()
         self.axis = TimeAxis()
         self.texts = Texts(self.opened) if self.opened.tape is None else PlayedTexts(self.opened.tape)
-        self.explaining = Explaining(self.view, label.pipeline_max, spare=bool(self._auto_refresh))
+        alive = bool(self._auto_refresh)
+        self.explaining = Explaining(self.view, label.pipeline_max, spare=alive)
+        at_once = _at_once if not alive else self._spawn
+        self.predicting = Predicting(self.view, label.pipeline_max, at_once, spare=alive)
+        self.measuring = Measuring(self.view)
         self._begin_ns = self.opened.engine.now_ns()
         self.is_open = True
         self.refresh_view()
@@ -307,6 +327,8 @@ class Console(App[None]):
             self.problem.clear()
 
     def _show(self, now: int) -> None:
+        from strata_tui.tui.predicting import prediction_line
+
         assert self.opened is not None
         if self._rates is None or now >= self._rates_due_ns:
             self._rates, self._rates_due_ns = self.view.rates(now, history=120), now + REFRESH_NS
@@ -335,6 +357,7 @@ class Console(App[None]):
                 for name in ("overlap", "pipeline_windows", "theta", "draft", "draft_max", "rate")
             },
             in_force=in_force,
+            gains=self.predicting.of(in_force).gains,
             n_text=self.texts.n_started,
             recording=self._recorder is not None,
             tape=self._tape(now),
@@ -343,9 +366,24 @@ class Console(App[None]):
         self.switch_bar.show(frame)
         self.lanes.show(frame)
         self.strip.show(frame)
+        self._measure(now, in_force)
+        frozen_ns = t1 if self.axis.frozen else None
         if self.panels.shown == "why":
-            why = self.explaining.look(now, t1 if self.axis.frozen else None, in_force)
-            self.why_panel.show(why, frame.model.stages)
+            why = self.explaining.look(now, frozen_ns, in_force)
+            if frozen_ns is None:
+                label = frame.model
+                asked = next_settings(in_force, len(label.stages), label.pipeline_max)
+                self.predicting.look(now, in_force, asked)
+            modelled = prediction_line(self.predicting.of(in_force))
+            self.why_panel.show(why, frame.model.stages, self.measuring.lines, modelled)
+        elif self.panels.shown == "table":
+            self.table.show(self.view, now if frozen_ns is None else frozen_ns, self.opened.piece)
+
+    def _measure(self, now: int, in_force: dict[str, Any]) -> None:
+        due = self.measuring.look(now, in_force)
+        if due is not None:
+            setattr(self._switches, *due)
+        self.flip_line.show(self.measuring.line)
 
     def _tape(self, now: int) -> Tape | None:
         assert self.opened is not None
@@ -419,6 +457,32 @@ class Console(App[None]):
         """In place of the text, or the text again."""
         self.panels.toggle(name)
         self.set_class(self.panels.shown == "why", "-explains")
+        self.set_class(self.panels.shown == "table", "-table")
+
+    def action_table(self) -> None:
+        self._see("table")
+        self._refresh_soon()
+
+    def action_alternate(self) -> None:
+        """Begin to alternate the last flip's settings, or end it."""
+        if self._refused_in_replay():
+            return
+        if self.measuring.alternation is not None:
+            self._end_alternation(keep=True)
+        elif not self.measuring.begin(self._now_ns):
+            self.notify("b alternates the two settings of the last flip: flip a switch first (o, w, d, g, +)")
+        self._refresh_soon()
+
+    def _end_alternation(self, keep: bool) -> None:
+        """`keep` the better setting; a person who flips has one in mind."""
+        kept = self.measuring.end(self._now_ns)
+        if kept is not None and keep:
+            setattr(self._switches, *kept)
+
+    @property
+    def _now_ns(self) -> int:
+        assert self.opened is not None
+        return int(self.opened.engine.now_ns())
 
     def _refused_in_replay(self, line: str = "") -> bool:
         """What only a running model can do: a line says so."""
@@ -448,15 +512,13 @@ class Console(App[None]):
                 severity="warning",
             )
             return
-        values = [0, *range(2, label.pipeline_max + 1)]
         now = self._switches.pipeline_windows
-        self._switch("pipeline_windows", next((n for n in values if n > now), 0))
+        self._switch("pipeline_windows", next_windows(now, label.pipeline_max))
 
     def action_gate(self) -> None:
         if self._refused_in_replay():
             return
-        now = self._switches.theta
-        self._switch("theta", next((theta for theta in THETAS if theta > now + 1e-6), THETAS[0]))
+        self._switch("theta", next_theta(self._switches.theta))
 
     def action_draft(self) -> None:
         assert self.opened is not None
@@ -509,8 +571,11 @@ class Console(App[None]):
 
     def _switch(self, name: str, value: object) -> None:
         """Ask for a value; what the engine refuses is said, and the old value stays."""
+        self._end_alternation(keep=False)
+        before = getattr(self._switches, name)
         try:
             setattr(self._switches, name, value)
+            self.measuring.flipped(name, before, value)
         except Exception as error:
             self.notify(str(error), severity="warning", markup=False)
         self._refresh_soon()
@@ -633,6 +698,10 @@ class Console(App[None]):
         """A key is answered at once, not at the next round."""
         if self._auto_refresh:
             self.call_later(self.refresh_view)
+
+
+def _at_once(work: Callable[[], None]) -> None:
+    work()
 
 
 _OWN_ACTIONS = {name.removeprefix("action_") for name in vars(Console) if name.startswith("action_")}

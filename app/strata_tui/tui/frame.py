@@ -60,6 +60,7 @@ class Frame:
     rates: Rates
     asked: dict[str, Any]  # switches
     in_force: dict[str, Any]
+    gains: dict[str, float]  # of tok/s, modelled: what the key of a switch is predicted to give
     n_text: int  # number of the text being written, from 1
     recording: bool = False  # into a file
     tape: Tape | None = None  # a recording is played

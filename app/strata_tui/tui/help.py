@@ -16,6 +16,8 @@ from strata_tui.tui.glyphs import Glyphs
 KEYS = (
     ("space", "freeze or release the view; the engine goes on, a replay stands still"),
     ("y", "why it takes so long: the bottleneck, what to flip, each stage's time by cause, the bounds"),
+    ("v", "windows as a table: drafts in words, accepted or not, the bonus, estimate, why a guess missed"),
+    ("b", "A/B: the last flip's two settings by turns every 12 windows, till b; the better one stays"),
     ("left right", "move in time (freezes)"),
     ("up down", "zoom in, zoom out"),
     ("f", "follow: back to live, zoom by itself"),
@@ -74,6 +76,17 @@ WORDS = (
         "between tokens",
         "gaps between two tokens; the tokens of one window come together, so p50 can be near 0",
     ),
+    ("~+12%", "beside a switch: modelled, not measured: tok/s that its key is predicted to give (y first)"),
+    ("bottleneck", "the stage whose runs are most of the critical path"),
+    (
+        "critical path",
+        "the chain of runs, hand-offs, verdicts and drafts that no schedule makes shorter",
+    ),
+    ("bound", "the length of that path: no schedule is faster on these stages with these verdicts"),
+    ("estimate", "the probability that the draft layer gives a guess; below theta it is not launched"),
+    ("bonus", "the last token of a verdict, the model's own; a guess has to guess it too"),
+    ("what a flip gave", "windows before against windows after it, medians and quartiles of groups of four"),
+    ("A/B", "two settings by turns; the interval holds 95 % of draws of rounds with replacement"),
     ("dropped", "events that found the engine's buffer full: with any, the lanes have holes"),
     ("EMULATED", "times come from a modelled device, not from this machine"),
 )

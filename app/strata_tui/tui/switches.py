@@ -23,14 +23,27 @@ class Switch:
     in_force: str
     key: str
     available: bool = True
+    gain: float | None = None  # of tok/s, modelled: what the key is predicted to give
 
 
-def switches(asked: dict[str, Any], in_force: dict[str, Any], pipelines: bool) -> list[Switch]:
+def switches(
+    asked: dict[str, Any],
+    in_force: dict[str, Any],
+    pipelines: bool,
+    gains: dict[str, float] | None = None,
+) -> list[Switch]:
     """What the bar shows, in its order; `pipelines`: there is memory for windows in flight."""
 
     def of(name: str, label: str, key: str, available: bool = True) -> Switch:
         want = shown(name, asked.get(name))
-        return Switch(label, want, shown(name, in_force[name]) if name in in_force else want, key, available)
+        return Switch(
+            label,
+            want,
+            shown(name, in_force[name]) if name in in_force else want,
+            key,
+            available,
+            (gains or {}).get(name),
+        )
 
     return [
         of("overlap", "STRATA_SPLIT_OVERLAP", "o"),
@@ -61,6 +74,7 @@ class SwitchBar(LineWidget):
         "switches--name",
         "switches--value",
         "switches--key",
+        "switches--modelled",
         "switches--off",
         "switches--waiting",
     }
@@ -71,33 +85,39 @@ class SwitchBar(LineWidget):
 
     def show(self, frame: Frame) -> None:
         """Draw this frame's switches."""
-        now = switches(frame.asked, frame.in_force, pipelines=frame.model.pipeline_max > 1)
+        now = switches(frame.asked, frame.in_force, frame.model.pipeline_max > 1, frame.gains)
         if now != self._switches:
             self._switches = now
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        lines = self._lines(with_gains=True)
+        if len(lines) > self.size.height:
+            lines = self._lines(with_gains=False)
+        return self.strip(lines[y] if y < len(lines) else [])
+
+    def _lines(self, with_gains: bool) -> list[list[Segment]]:
         lines: list[list[Segment]] = [[]]
         used = 0
         for switch in self._switches:
-            item = self._item(switch)
+            item = self._item(switch, with_gains)
             length = sum(s.cell_length for s in item)
-            if used and used + length > width:
+            if used and used + length > self.size.width:
                 lines.append([])
                 used = 0
             lines[-1] += item
             used += length
-        segments = lines[y] if y < len(lines) else []
-        return self.strip(segments)
+        return lines
 
-    def _item(self, switch: Switch) -> list[Segment]:
+    def _item(self, switch: Switch, with_gain: bool) -> list[Segment]:
         waiting = switch.asked != switch.in_force
         value = f"{switch.asked} ({switch.in_force} in force)" if waiting else switch.asked
         if not switch.available:
             return [Segment(f" {switch.name}={value} {switch.key} ", self.style("off"))]
+        gain = f"~{switch.gain:+.0%} " if with_gain and switch.gain is not None else ""
         return [
             Segment(f" {switch.name}=", self.style("name")),
             Segment(value, self.style("waiting" if waiting else "value")),
             Segment(f" {switch.key} ", self.style("key")),
+            Segment(gain, self.style("modelled")),
         ]

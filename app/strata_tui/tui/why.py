@@ -55,12 +55,24 @@ class WhyPanel(LineWidget):
         self._why: Why | None = None
         self._stages: tuple[StageLabel, ...] = ()
         self._flips: tuple[str, ...] = ()
+        self._modelled = ""
         self._lines: list[Line] = []
         self._top = 0
 
-    def show(self, why: Why | None, stages: tuple[StageLabel, ...], flips: tuple[str, ...] = ()) -> None:
-        """Draw this; `flips`: what each switch gave, a line each, the newest first."""
-        self._why, self._stages, self._flips = why, stages, flips
+    def show(
+        self,
+        why: Why | None,
+        stages: tuple[StageLabel, ...],
+        flips: tuple[str, ...] = (),
+        modelled: str = "",
+    ) -> None:
+        """Draw this.
+
+        Args:
+            flips: what each switch gave, a line each, the newest first.
+            modelled: what each switch is predicted to give.
+        """
+        self._why, self._stages, self._flips, self._modelled = why, stages, flips, modelled
         self._compose_lines()
 
     def on_resize(self) -> None:
@@ -77,7 +89,7 @@ class WhyPanel(LineWidget):
         if self._why is None:
             yield (("dim", " why: waiting for the first windows"),)
             return
-        yield from lines(self._why, self._stages, self._flips, self.glyphs, self.size.width)
+        yield from lines(self._why, self._stages, self._flips, self._modelled, self.glyphs, self.size.width)
 
     # -- what every panel can do
 
@@ -108,7 +120,12 @@ class WhyPanel(LineWidget):
 
 
 def lines(
-    why: Why, stages: Sequence[StageLabel], flips: Sequence[str], glyphs: Glyphs, width: int
+    why: Why,
+    stages: Sequence[StageLabel],
+    flips: Sequence[str],
+    modelled: str,
+    glyphs: Glyphs,
+    width: int,
 ) -> Iterator[Line]:
     """The page, the most important first: what it says in a few lines is said in the first few."""
     yield _title(why, width)
@@ -121,6 +138,8 @@ def lines(
         yield from _wrapped("path", _path(why), width)
     if why.guesses.built:
         yield from _wrapped("guesses", _guesses(why), width)
+    if modelled:
+        yield from _wrapped("modelled", modelled, width)
     if others:
         yield ()
         yield (("dim", " also"),)

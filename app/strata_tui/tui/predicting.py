@@ -1,0 +1,171 @@
+"""What each switch is predicted to give: modelled from the last windows, in a thread, seldom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strata_tui.analysis.bound import actual_ns
+from strata_tui.analysis.fate import Fate
+from strata_tui.analysis.flips import verified_since
+from strata_tui.analysis.passages import passages
+from strata_tui.analysis.why import last_flip
+from strata_tui.tui.switches import shown
+
+if TYPE_CHECKING:
+    from strata_tui.analysis.view import View
+    from strata_tui.events import Events
+
+FEWEST, MOST = 30, 80  # windows that a prediction rests on
+OFTEN_NS = 20_000_000_000
+COST_SHARE = 0.01  # of a core
+MOST_OFF = 0.15  # of the measured time: a model that misses the present by more isn't asked about others
+NAMES = ("overlap", "pipeline_windows", "theta", "draft_max")
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Modelled: one switch set to `value`, all others as they are."""
+
+    name: str
+    value: Any
+    gain: float  # of tok/s, against the same model of the present setting
+    ms_per_window: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the model says; `off`: its ms per window of the present setting over the measured ones, less 1."""
+
+    predictions: tuple[Predicted, ...]
+    off: float
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """By switch; empty where the model isn't to be trusted."""
+        return {} if self.is_off else {p.name: p.gain for p in self.predictions}
+
+    @property
+    def is_off(self) -> bool:
+        return abs(self.off) > MOST_OFF
+
+
+class Predicting:
+    """Keeps the predictions of the setting in force; those of another one are not shown.
+
+    Args:
+        spawn: runs a call in a thread; in tests at once.
+        spare: look at what it costs.
+    """
+
+    def __init__(
+        self, view: View, pipeline_max: int, spawn: Callable[[Callable[[], None]], None], spare: bool = True
+    ) -> None:
+        self._view = view
+        self._pipeline_max = pipeline_max
+        self._spawn = spawn
+        self._spare = spare
+        self._running = False
+        self._due_ns = 0
+        self._of: tuple[Any, ...] = ()
+        self._made = Model((), 0.0)
+
+    def look(self, now_ns: int, in_force: dict[str, Any], asked: dict[str, Any]) -> None:
+        """Predict anew where that is due; `asked`: what each key would set next, by switch."""
+        setting = _setting(in_force)
+        if self._running or (setting == self._of and now_ns < self._due_ns):
+            return
+        events = self._events()
+        if events is None:
+            return
+        self._running = True
+        self._spawn(lambda: self._predict(events, dict(in_force), asked, setting, now_ns))
+
+    def of(self, in_force: dict[str, Any]) -> Model:
+        """What is known of this setting; nothing while there is no prediction."""
+        return self._made if _setting(in_force) == self._of else Model((), 0.0)
+
+    def _events(self) -> Events | None:
+        """Of the last windows of one text and one setting, a copy."""
+        flip = last_flip(self._view.marks, 1 << 62)
+        windows = verified_since(self._view, flip.at_ns if flip is not None else 0)
+        windows = windows[windows["start_ns"] >= (flip.at_ns if flip is not None else 0)]
+        if not len(windows):
+            return None
+        requests, counts = np.unique(windows["request"], return_counts=True)
+        enough = requests[counts >= FEWEST]
+        if not len(enough):
+            return None
+        mine = windows[windows["request"] == enough[-1]][-MOST:]
+        fresh = np.flatnonzero(mine["fate"] == Fate.FRESH)  # nothing ahead of it is missed
+        mine = mine[fresh[0] if len(fresh) else 0 :]
+        begin, end = int(mine["start_ns"][0]), int(mine["end_ns"].max())
+        events = self._view.events_between(begin, end)
+        return events[events["start_ns"].astype(np.int64) >= begin] if len(mine) >= FEWEST else None
+
+    def _predict(
+        self,
+        events: Events,
+        in_force: dict[str, Any],
+        asked: dict[str, Any],
+        setting: tuple[Any, ...],
+        now_ns: int,
+    ) -> None:
+        begin = time.thread_time_ns()
+        try:
+            made = predicted(events, self._view.n_stages, self._pipeline_max, in_force, asked)
+        except Exception:  # a model that fails says nothing; the console goes on
+            made = Model((), 0.0)
+        cost_ns = time.thread_time_ns() - begin if self._spare else 0
+        self._of, self._made = setting, made
+        self._due_ns = now_ns + max(OFTEN_NS, int(cost_ns / COST_SHARE))
+        self._running = False
+
+
+def predicted(
+    events: Events, n_stages: int, pipeline_max: int, in_force: dict[str, Any], asked: dict[str, Any]
+) -> Model:
+    """What each switch of `asked` would give, the best first.
+
+    Raises:
+        BadInput: nothing can be predicted from these events.
+    """
+    from strata_tui.analysis.what_if import Setting, WhatIf
+
+    now = Setting.of(in_force, allocated=max(1, pipeline_max))
+    model = WhatIf(events, n_stages, now)
+    base = model.predict(now)
+    windows = passages(events)
+    n = sum(window.verified for window in windows)
+    off = base.ms_per_window * n * 1e6 / actual_ns(windows, events, n_stages) - 1
+    if abs(off) > MOST_OFF:
+        return Model((), off)
+    made = []
+    for name, value in asked.items():
+        if value == in_force.get(name) or (name == "draft_max" and value > now.draft_max):
+            continue
+        other = model.predict(replace(now, **{name: value}))
+        gain = other.tokens_per_s / base.tokens_per_s - 1
+        made.append(Predicted(name, value, gain, other.ms_per_window))
+    return Model(tuple(sorted(made, key=lambda prediction: -prediction.gain)), off)
+
+
+def _setting(in_force: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(in_force.get(name) for name in (*NAMES, "draft"))
+
+
+def prediction_line(model: Model) -> str:
+    """For a person; "" for none."""
+    if model.is_off:
+        return f"the model is {model.off:+.0%} off for what is in force: it predicts nothing here"
+    keys = {"overlap": "o", "pipeline_windows": "w", "theta": "g", "draft_max": "-"}
+    parts = [
+        f"{keys[p.name]} ({p.name.replace('_', '-')}={shown(p.name, p.value)}) {p.gain:+.0%} tok/s, "
+        f"{p.ms_per_window:.1f} ms/window"
+        for p in model.predictions
+    ]
+    return "; ".join(parts) + (f" (of what is in force it is {model.off:+.0%} off)" if parts else "")
