@@ -185,7 +185,7 @@ def reshaped(data: bytes, name: bytes) -> bytes:
         (lambda d: reshaped(d, b"blk.4.ffn_up.weight"), "blk.4.ffn_up.weight has shape ["),
         (
             lambda d: renamed(d, b"qwen35.block_count", b"qwen35.block_cownt"),
-            "expected qwen35.block_count to be 1 to 1024, got 0",
+            "nextn_predict_layers to be below the 0 blocks, got 1",
         ),
         (lambda d: d.replace(b"qwen35", b"qwen4x"), "qwen4x"),
     ],
