@@ -67,7 +67,11 @@ class FakeSwitches:
     spec_depth: int = 32
     chain_ahead: bool = True
     paused: bool = False
+    steps: int = 0  # windows let through while paused
     _live: dict[str, Any] = field(default_factory=dict)
+
+    def step(self) -> None:
+        self.steps += 1
 
     def in_force(self) -> dict[str, Any]:
         return dict(self._live)
@@ -243,6 +247,10 @@ class FakeEngine:
     def simulate(self) -> None:
         """Let happen what happens up to now."""
         while self._session is not None and self._finish is None and self._t <= self.clock.now_ns:
+            if self.switches.paused and not self.switches.steps:
+                self._hold()
+                break
+            self.switches.steps = max(0, self.switches.steps - 1)
             self._run_window()
         while self._emits and self._emits[0][0] <= self.clock.now_ns:
             assert self._session is not None
@@ -254,6 +262,14 @@ class FakeEngine:
             if self._session.finish == "error":
                 self._session.error = f"[stage 1] window {self._window}: injected failure"
             self._session = None
+
+    def _hold(self) -> None:
+        now = self.clock.now_ns
+        if self._t < now:
+            self._note(Kind.paused, self._t, now - self._t)
+            self._t = now
+        if self.cancelled:
+            self._end(now, "cancel")
 
     def _note(self, kind: Kind, start: int, dur: int = 0, **fields: int) -> None:
         self._n_events += 1

@@ -316,6 +316,100 @@ async def test_predictions_stand_beside_the_switches_marked_as_modelled() -> Non
         assert "~" not in bar, "of another setting: not shown"
 
 
+def told(seat) -> str:
+    """What stands under the lanes."""
+    return seat.app.looking.told(seat.app._begin_ns)
+
+
+async def test_u_goes_to_the_longest_gap_and_names_its_cause() -> None:
+    async with console(FakeEngine(stage_ms=(2.0, 2.5, 2.0, 5.0))) as seat:
+        await seat.play(1500)
+        await seat.press("u", ms=0)
+        seat.app.refresh_view()
+        await seat.pilot.pause()
+        assert seat.app.axis.frozen and "PAUSED" in seat.screen
+        first = seat.app.looking.moment
+        assert "waits for" in told(seat) and told(seat) in seat.screen
+        assert seat.app.axis.left_ns <= first.start_ns and first.end_ns <= seat.app.axis.right_ns
+        await seat.press("u")
+        second = seat.app.looking.moment
+        assert second.end_ns - second.start_ns <= first.end_ns - first.start_ns
+        await seat.press("space")
+        assert seat.app.looking.moment is None and told(seat) not in seat.screen.split()
+
+
+async def test_j_and_m_go_to_verdicts_and_misses() -> None:
+    engine = FakeEngine(acceptance=0.85)
+    engine.switches.pipeline_windows = 2
+    async with console(engine) as seat:
+        await seat.play(1000)
+        await seat.press("j")
+        newest = seat.app.looking.moment
+        assert "verdict of window" in told(seat) and "drafts accepted" in seat.screen
+        await seat.press("J", "J")
+        before = seat.app.looking.moment
+        assert before.start_ns < newest.start_ns
+        await seat.press("j", "j")
+        assert seat.app.looking.moment == newest
+        await seat.press("M")
+        miss = seat.app.looking.moment
+        assert "is rolled back: " in told(seat) and miss.start_ns < newest.start_ns + 10**9
+        await seat.press("M")
+        assert seat.app.looking.moment.start_ns < miss.start_ns
+        await seat.press("m")
+        assert seat.app.looking.moment == miss
+
+
+async def test_i_puts_a_cursor_that_the_arrows_move_over_spans_and_lanes() -> None:
+    async with console() as seat:
+        await seat.play(1000)
+        await seat.press("i")
+        seen = [seat.app.looking.moment]
+        for _ in range(12):
+            await seat.press("right", ms=0)
+            seen.append(seat.app.looking.moment)
+        starts = [moment.start_ns for moment in seen]
+        assert starts == sorted(starts) and len(set(starts)) > 8
+        texts = " ".join(moment.text for moment in seen)
+        assert "runs window" in texts and "waits for a verdict" in texts and "commits window" in texts
+        await seat.press("down")
+        assert seat.app.looking.moment.lane == 1 and told(seat) in seat.screen
+        await seat.press("up", "up")
+        assert seat.app.looking.moment.lane == 255
+        await seat.press("left")
+        assert seat.app.looking.inspecting
+        await seat.press("escape")
+        assert not seat.app.looking.inspecting and seat.app.looking.moment is None
+
+
+async def test_k_lays_the_critical_path_over_the_lanes() -> None:
+    async with console() as seat:
+        await seat.play(1000)
+        assert COLOUR.path not in seat.screen
+        await seat.press("space", "k")
+        assert COLOUR.path in seat.screen
+        lanes = {lane for lane, *_ in seat.app._path}
+        assert {0, 1, 254, 255} == lanes, "serial windows: both stages, the draft chain and the verdict"
+        await seat.press("k")
+        assert COLOUR.path not in seat.screen
+
+
+async def test_p_pauses_decoding_and_the_full_stop_lets_one_window_through() -> None:
+    async with console() as seat:
+        await seat.play(500)
+        await seat.press("p", ms=300)
+        decoded = seat.app.view.windows.decoded
+        await seat.play(1000)
+        assert seat.app.view.windows.decoded == decoded and seat.engine.switches.paused
+        for n in (1, 2):
+            await seat.press("full_stop", ms=300)
+            assert seat.app.view.windows.decoded == decoded + n
+        await seat.press("p", ms=300)
+        assert seat.app.view.windows.decoded > decoded + 10
+        await seat.press("full_stop", ms=0)
+        assert seat.engine.switches.paused, "a step pauses first"
+
+
 async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
     async with console(max_tokens=150) as seat:
         await seat.play(100)
@@ -412,6 +506,7 @@ def test_every_binding_is_in_the_help() -> None:
         "left_square_bracket": "[",
         "right_square_bracket": "]",
         "question_mark": "?",
+        "full_stop": ".",
         "plus": "+",
         "minus": "-",
         "pageup": "pgup",

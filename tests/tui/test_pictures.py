@@ -123,6 +123,14 @@ def test_two_settings_by_turns(snap_compare: Compare) -> None:
     assert pictured(snap_compare, FakeEngine(acceptance=0.85), (120, 40), "w", "b", after_ms=4000)
 
 
+@pytest.mark.parametrize(
+    "keys", [("u",), ("space", "k"), ("space", "i", "right")], ids=["gap", "path", "span"]
+)
+@pytest.mark.parametrize("glyphs", [COLOUR, ASCII], ids=["colour", "ascii"])
+def test_looking_closer(snap_compare: Compare, keys: tuple[str, ...], glyphs: Glyphs) -> None:
+    assert pictured(snap_compare, in_flight(3), (120, 40), *keys, glyphs=glyphs, after_ms=200)
+
+
 def test_the_log(snap_compare: Compare) -> None:
     assert pictured(snap_compare, in_flight(), (120, 40), "l", ms=600, after_ms=400)
 

@@ -46,6 +46,29 @@ class TimeAxis:
             self._sweep_due_ns = now_ns + HOLD_NS
         return self._left_ns, self._left_ns + self.span_ns
 
+    @property
+    def left_ns(self) -> int:
+        return self._left_ns
+
+    @property
+    def right_ns(self) -> int:
+        return self._left_ns + self.span_ns
+
+    @property
+    def middle_ns(self) -> int:
+        return self._left_ns + self.span_ns // 2
+
+    def show(self, begin_ns: int, end_ns: int) -> None:
+        """Freeze where this is seen as a whole: in the middle, unless it is in sight already."""
+        self.frozen = True
+        if end_ns - begin_ns > 0.8 * self.span_ns:
+            wanted = 2 * (end_ns - begin_ns)
+            self.span_ns = next((step for step in LADDER_NS if step >= wanted), LADDER_NS[-1])
+            self.auto = False
+        elif self._left_ns <= begin_ns and end_ns <= self.right_ns:
+            return
+        self._left_ns = (begin_ns + end_ns) // 2 - self.span_ns // 2
+
     def fit(self, ms_per_window: float | None) -> None:
         """While nobody has zoomed: a few windows across, a round length that changes only when it must."""
         if not self.auto or self.frozen or not ms_per_window:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from strata_tui.events import Events
     from strata_tui.record.recorder import Recorder
     from strata_tui.tui.explaining import Explaining
+    from strata_tui.tui.looking import Looking
     from strata_tui.tui.measuring import Measuring
     from strata_tui.tui.opened import Opened
     from strata_tui.tui.predicting import Predicting
@@ -90,6 +91,15 @@ class Console(App[None]):
         Binding("r", "record", "record, or stop recording", show=False),
         Binding("c", "cap", "cap on or off", show=False),
         Binding("f", "follow", "follow: live, zoom by itself", show=False),
+        Binding("u", "gap", "longest gap, again: the next longest", show=False),
+        Binding("j", "verdict(1)", "next verdict", show=False),
+        Binding("J", "verdict(-1)", "verdict before", show=False),
+        Binding("m", "miss(1)", "next miss", show=False),
+        Binding("M", "miss(-1)", "miss before", show=False),
+        Binding("i", "inspect", "inspect spans with the arrows", show=False),
+        Binding("k", "path", "critical path over the lanes", show=False),
+        Binding("p", "pause", "pause decoding, or go on", show=False),
+        Binding("full_stop", "step", "one window, while paused", show=False, key_display="."),
         Binding("left", "pan(-0.25)", "back in time", show=False),
         Binding("right", "pan(0.25)", "on in time", show=False),
         Binding("shift+left", "pan(-1)", "a screen back in time", show=False),
@@ -122,6 +132,7 @@ class Console(App[None]):
         self.axis: TimeAxis
         self.texts: Texts | PlayedTexts
         self.explaining: Explaining
+        self.looking: Looking
         self.measuring: Measuring
         self.predicting: Predicting
         self._open_model = open_model
@@ -132,6 +143,7 @@ class Console(App[None]):
         self._threads: list[threading.Thread] = []
         self._picture: Picture | None = None
         self._windows: Any = ()
+        self._path: tuple[tuple[int, int, int], ...] = ()
         self._rates: Rates | None = None
         self._rates_due_ns = 0
         self._begin_ns = 0
@@ -227,6 +239,7 @@ class Console(App[None]):
         from strata_tui.analysis.pipeline_log import PipelineLog
         from strata_tui.analysis.view import View
         from strata_tui.tui.explaining import Explaining
+        from strata_tui.tui.looking import Looking
         from strata_tui.tui.measuring import Measuring
         from strata_tui.tui.predicting import Predicting
 
@@ -241,6 +254,7 @@ class Console(App[None]):
         at_once = _at_once if not alive else self._spawn
         self.predicting = Predicting(self.view, label.pipeline_max, at_once, spare=alive)
         self.measuring = Measuring(self.view)
+        self.looking = Looking(self.view, self.axis, label.has_draft_layer)
         self._begin_ns = self.opened.engine.now_ns()
         self.is_open = True
         self.refresh_view()
@@ -340,9 +354,12 @@ class Console(App[None]):
         if shown is None or (shown.t0_ns, shown.t1_ns, shown.columns) != (t0, t1, self.lanes.columns):
             self._picture = self.view.picture(t0, t1, self.lanes.columns, now, self._held())
             self._windows = self.view.windows_before(t1, 64)
+            in_flight = self.opened.engine.switches.in_force().get("pipeline_windows", 0)
+            self._path = self.looking.path(self._picture, in_flight)
         assert self._picture is not None
         switches = self.opened.engine.switches
         in_force = switches.in_force()
+        moment = self.looking.moment
         frame = Frame(
             model=self.opened.label,
             now_ns=now,
@@ -361,6 +378,9 @@ class Console(App[None]):
             n_text=self.texts.n_started,
             recording=self._recorder is not None,
             tape=self._tape(now),
+            told=self.looking.told(self._begin_ns),
+            cursor=None if moment is None else (moment.lane, moment.start_ns, moment.end_ns),
+            path=self._path,
         )
         self.head.show(frame)
         self.switch_bar.show(frame)
@@ -414,6 +434,7 @@ class Console(App[None]):
     def action_freeze(self) -> None:
         if self.axis.frozen:
             self.axis.resume()
+            self.looking.clear()
         else:
             self.axis.freeze()
         self._hold_texts(self.axis.frozen)
@@ -427,11 +448,15 @@ class Console(App[None]):
 
     def action_follow(self) -> None:
         self.axis.follow()
+        self.looking.clear()
         self._hold_texts(False)
         self._refresh_soon()
 
     def action_pan(self, share: float) -> None:
         assert self.opened is not None
+        if self.looking.inspecting:
+            self._look(lambda: self.looking.move(spans=1 if share > 0 else -1))
+            return
         if not self.axis.frozen:
             self._hold_texts(True)
         events = self.view.events
@@ -440,7 +465,53 @@ class Console(App[None]):
         self._refresh_soon()
 
     def action_zoom(self, steps: int) -> None:
+        if self.looking.inspecting:
+            self._look(lambda: self.looking.move(lanes=-steps))
+            return
         self.axis.zoom(steps)
+        self._refresh_soon()
+
+    # -- looking closer
+
+    def _look(self, move: Callable[[], bool | None], nothing: str = "") -> None:
+        """Freeze on what is looked at; say so where there is nothing."""
+        was_frozen = self.axis.frozen
+        if move() is False:
+            self.notify(nothing)
+        if self.axis.frozen and not was_frozen:
+            self._hold_texts(True)
+        self._refresh_soon()
+
+    def action_gap(self) -> None:
+        self._look(self.looking.to_gap, "no window has its verdict yet")
+
+    def action_verdict(self, by: int) -> None:
+        self._look(lambda: self.looking.to_verdict(by), "no verdict further on")
+
+    def action_miss(self, by: int) -> None:
+        self._look(lambda: self.looking.to_miss(by), "no guess was rolled back there")
+
+    def action_inspect(self) -> None:
+        self._look(self.looking.inspect)
+
+    def action_path(self) -> None:
+        self.looking.path_on = not self.looking.path_on
+        self._picture = None  # drawn anew
+        self._refresh_soon()
+
+    def action_pause(self) -> None:
+        if not self._refused_in_replay("[replay] space holds a recording"):
+            self._switches.paused = not self._switches.paused
+            self._refresh_soon()
+
+    def action_step(self) -> None:
+        """One window; pauses first."""
+        if self._refused_in_replay("[replay] space holds a recording"):
+            return
+        if self._switches.paused:
+            self._switches.step()
+        else:
+            self._switches.paused = True
         self._refresh_soon()
 
     def action_scroll_text(self, screens: int) -> None:
@@ -587,6 +658,9 @@ class Console(App[None]):
 
     def action_leave_prompt(self) -> None:
         self.set_focus(None)
+        if self.is_open and self.looking.moment is not None:
+            self.looking.clear()
+            self._refresh_soon()
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
         prompt = submitted.value.strip("\n")

@@ -62,6 +62,9 @@ class Frame:
     in_force: dict[str, Any]
     gains: dict[str, float]  # of tok/s, modelled: what the key of a switch is predicted to give
     n_text: int  # number of the text being written, from 1
+    told: str = ""  # under the lanes, in place of the legend
+    cursor: tuple[int, int, int] | None = None  # lane, start and end of the span looked at
+    path: tuple[tuple[int, int, int], ...] = ()  # lane, start, end: the critical path
     recording: bool = False  # into a file
     tape: Tape | None = None  # a recording is played
 

@@ -25,6 +25,8 @@ class Glyphs:
     patterns: dict[LaneState, str]
     baseline: str  # idle, on the lowest row
     mark: str
+    path: str  # the critical path over a lane
+    cursor: tuple[str, str, str]  # first and last cell of a span; the only one
     flag: str  # above a mark, on the ruler
     tick: str
     accepted: str
@@ -67,6 +69,8 @@ COLOUR = Glyphs(
     patterns=_UNICODE_PATTERNS,
     baseline="▁",
     mark="┃",
+    path="━",
+    cursor=("[", "]", "*"),
     flag="▼",
     tick="╷",
     accepted="■",
@@ -129,6 +133,8 @@ ASCII = Glyphs(
     },
     baseline=".",
     mark="|",
+    path="*",
+    cursor=("[", "]", "@"),
     flag="v",
     tick="'",
     accepted="#",

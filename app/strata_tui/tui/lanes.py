@@ -126,10 +126,20 @@ class Lanes(LineWidget):
             self.refresh(layout=True)
             return
         old, new = before.picture, frame.picture
-        if old is new and before.with_guesses == frame.with_guesses:
+        if old is new and (before.with_guesses, before.told, before.cursor, before.path) == (
+            frame.with_guesses,
+            frame.told,
+            frame.cursor,
+            frame.path,
+        ):
             return
         width = self.size.width
-        whole = (old.columns, old.marks, before.with_guesses) != (new.columns, new.marks, frame.with_guesses)
+        overlay = [(f.told, f.cursor, f.path) for f in (before, frame)]
+        whole = overlay[0] != overlay[1] or (old.columns, old.marks, before.with_guesses) != (
+            new.columns,
+            new.marks,
+            frame.with_guesses,
+        )
         if whole or _is_blank(old):
             self.refresh()
             return
@@ -155,7 +165,7 @@ class Lanes(LineWidget):
         if y == 0:
             segments = self._ruler(self._frame)
         elif y <= len(rows):
-            segments = self._lane(self._frame.model, picture, *rows[y - 1])
+            segments = self._lane(self._frame, *rows[y - 1])
         elif y == len(rows) + 1:
             segments = self._legend(self._frame)
         else:
@@ -188,7 +198,8 @@ class Lanes(LineWidget):
         dim = self.style("dim")
         return [_fitted(head, self.label_width, dim), *cells, Segment(" " + heads, dim)]
 
-    def _lane(self, model: ModelLabel, picture: Picture, lane: Lane, row: int) -> list[Segment]:
+    def _lane(self, frame: Frame, lane: Lane, row: int) -> list[Segment]:
+        model, picture = frame.model, frame.picture
         height = self.lane_height(lane.stage)
         cells = Strip(
             [s for run in lane.runs for s in self._run(run, lane.stage, row, height, picture.fates)]
@@ -196,9 +207,34 @@ class Lanes(LineWidget):
         for column, mark in picture.marks:
             flag = Strip([Segment(self.glyphs.mark, self.style(mark.kind))])
             cells = Strip.join([cells.crop(0, column), flag, cells.crop(column + 1, picture.columns)])
+        if row == height - 1:
+            cells = self._with_path(cells, frame, lane.stage)
+        if row == 0 and frame.cursor is not None and frame.cursor[0] == lane.stage:
+            cells = self._with_cursor(cells, picture, *frame.cursor[1:])
         if picture.columns != self.columns:  # the screen has just been resized
             cells = cells.adjust_cell_length(self.columns)
         return [*self._label(model, lane.stage, row), *cells, Segment(" "), *self._shares(lane, row, height)]
+
+    def _with_path(self, cells: Strip, frame: Frame, stage: int) -> Strip:
+        picture = frame.picture
+        for lane, start, end in frame.path:
+            if lane == stage and start < picture.t1_ns and end > picture.t0_ns:
+                first, last = _columns(picture, start, end)
+                line = Strip([Segment(self.glyphs.path * (last - first), self.style("toggle"))])
+                cells = Strip.join([cells.crop(0, first), line, cells.crop(last, picture.columns)])
+        return cells
+
+    def _with_cursor(self, cells: Strip, picture: Picture, start: int, end: int) -> Strip:
+        if start >= picture.t1_ns or end < picture.t0_ns:
+            return cells
+        first, last = _columns(picture, start, end)
+        style, (left, right, only) = self.style("toggle"), self.glyphs.cursor
+        if last - first == 1:
+            inner = Strip([Segment(only, style)])
+        else:
+            middle = cells.crop(first + 1, last - 1)
+            inner = Strip.join([Strip([Segment(left, style)]), middle, Strip([Segment(right, style)])])
+        return Strip.join([cells.crop(0, first), inner, cells.crop(last, picture.columns)])
 
     def _run(self, run: Run, stage: int, row: int, height: int, fates: Mapping[int, int]) -> list[Segment]:
         """Its cells, with the sign of its window's fate unless that is fresh, and the window's number."""
@@ -240,6 +276,8 @@ class Lanes(LineWidget):
     def _legend(self, frame: Frame) -> list[Segment]:
         """Shapes and their words, under the cells, as far as they fit."""
         segments = [Segment(" " * self.label_width)]
+        if frame.told:
+            return [_fitted(f" {frame.told}", self.size.width, self.style("toggle"))]
         room = self.size.width - self.label_width
         for state, name in legend(with_guesses=frame.with_guesses):
             if state == LaneState.RUN_ODD and self.is_narrow:
@@ -250,6 +288,15 @@ class Lanes(LineWidget):
             segments.append(Segment(f" {name}  ", self.style("dim")))
             room -= len(name) + 4
         return segments
+
+
+def _columns(picture: Picture, start: int, end: int) -> tuple[int, int]:
+    """The cells [first, last) that a span of time is seen in, at least one."""
+    span = picture.t1_ns - picture.t0_ns
+    first = (max(start, picture.t0_ns) - picture.t0_ns) * picture.columns // span
+    last = -(-(min(end, picture.t1_ns) - picture.t0_ns) * picture.columns // span)
+    first = min(first, picture.columns - 1)
+    return first, min(max(last, first + 1), picture.columns)
 
 
 def _is_blank(picture: Picture) -> bool:

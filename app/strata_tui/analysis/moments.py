@@ -1,0 +1,134 @@
+"""Moments and spans that a person asks for: the next verdict or miss, the longest gap, spans of a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strata_tui.analysis.idle import CAUSES, Timeline, timelines
+from strata_tui.events import DRAFT_LANE, HOST_LANE, Events, Kind, MissCause
+
+_WORDS = {
+    Kind.run: "runs window {window}",
+    Kind.prefill_chunk: "reads a chunk of the prompt",
+    Kind.commit: "commits window {window}",
+    Kind.snapshot: "takes a snapshot",
+    Kind.undo: "undoes a commit of window {window}",
+    Kind.draft_step: "a draft step behind window {window}",
+    Kind.stage_inputs: "stages the inputs of window {window}",
+    Kind.launch: "launches window {window}",
+    Kind.sync: "notices the end of window {window}",
+    Kind.verdict: "verdict of window {window}",
+    Kind.throttle: "held back by the rate",
+    Kind.paused: "held by you",
+}
+_OF_STAGE = (Kind.run, Kind.prefill_chunk, Kind.commit, Kind.snapshot, Kind.undo)
+_OF_HOST = (Kind.stage_inputs, Kind.launch, Kind.sync, Kind.verdict, Kind.throttle, Kind.paused)
+_WAITS = {
+    "hand_off": "for its input from the stage before",
+    "verdict": "for a verdict",
+    "draft": "for the draft chain",
+    "undo": "for an undo",
+    "host": "for the host: to notice, stage or launch",
+    "no_work": "for nothing: there is no work",
+}
+_MISSES = {
+    MissCause.drafts_wrong: "a draft was wrong",
+    MissCause.bonus_wrong: "only the guessed bonus was wrong",
+    MissCause.forced: "made to miss",
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A span of a lane, or a moment of it (of no length), in words."""
+
+    lane: int
+    start_ns: int
+    end_ns: int
+    text: str
+
+    @property
+    def middle_ns(self) -> int:
+        return (self.start_ns + self.end_ns) // 2
+
+
+def verdicts(events: Events) -> list[Moment]:
+    """Every verdict of a window that yielded tokens, in order."""
+    told = events[(events["kind"] == Kind.verdict) & (events["b"] > 0)]
+    return [
+        Moment(
+            HOST_LANE,
+            start,
+            start + duration,
+            f"verdict of window {window}: {a} of {rows - 1} drafts accepted, {b} tokens",
+        )
+        for start, duration, window, _, _, rows, a, b in np.sort(told, order="start_ns").tolist()
+    ]
+
+
+def misses(events: Events) -> list[Moment]:
+    """Every verdict that a launched guess did not survive, in order."""
+    told = np.sort(events[events["kind"] == Kind.miss], order="start_ns")
+    return [
+        Moment(
+            HOST_LANE,
+            start,
+            start,
+            f"the guess behind window {window} is rolled back: {_MISSES.get(MissCause(a), 'unknown')}"
+            + (", the second choice was right" if b == 1 else ""),
+        )
+        for start, _, window, _, _, _, a, b in told.tolist()
+        if a in set(MissCause)
+    ]
+
+
+def gaps(events: Events, n_stages: int, t0: int, t1: int, most: int = 20) -> list[Moment]:
+    """The longest idle times of any stage with one cause, the longest first; time without work left out."""
+    found = [
+        gap
+        for stage, line in enumerate(timelines(events, n_stages, t0, t1))
+        for gap in _idle(stage, line)
+        if _WAITS["no_work"] not in gap.text
+    ]
+    return sorted(found, key=lambda gap: gap.start_ns - gap.end_ns)[:most]
+
+
+def of_lane(events: Events, n_stages: int, lane: int, t0: int, t1: int) -> list[Moment]:
+    """What a lane did over [t0, t1), in order; a stage's idle time by cause is among it."""
+    if lane in (DRAFT_LANE, HOST_LANE):
+        kinds = (Kind.draft_step,) if lane == DRAFT_LANE else _OF_HOST
+        mine = events[np.isin(events["kind"], kinds)]
+        idle: list[Moment] = []
+    else:
+        mine = events[np.isin(events["kind"], _OF_STAGE) & (events["stage"] == lane)]
+        idle = _idle(lane, timelines(events, n_stages, t0, t1)[lane])
+    spans = [
+        Moment(lane, start, start + duration, _told(kind, window, rows, b))
+        for start, duration, window, kind, _, rows, _, b in mine.tolist()
+        if start + duration > t0 and start < t1
+    ]
+    return sorted([*spans, *idle], key=lambda moment: (moment.start_ns, moment.end_ns))
+
+
+def _told(kind: int, window: int, rows: int, b: int) -> str:
+    text = _WORDS[Kind(kind)].format(window=window)
+    if kind == Kind.run:
+        text += f", {rows} rows"
+    elif kind == Kind.commit and b == 1:
+        text += " ahead of its verdict"
+    return text
+
+
+def _idle(stage: int, line: Timeline) -> list[Moment]:
+    """Neighbouring pieces of one cause are one."""
+    change = np.flatnonzero(np.diff(line.doing)) + 1
+    first = np.concatenate([[0], change])
+    last = np.concatenate([change, [len(line.doing)]])
+    causes = {int(doing): cause for cause, doing in CAUSES.items()}
+    return [
+        Moment(stage, int(line.edges[a]), int(line.edges[b]), f"waits {_WAITS[causes[doing]]}")
+        for a, b, doing in zip(first.tolist(), last.tolist(), line.doing[first].tolist(), strict=True)
+        if doing in causes
+    ]
