@@ -77,7 +77,22 @@ IN_FLIGHT = {"pipeline_windows": 2}
             "",
         ),
         (
-            of(stage(0.88), stage(0.5, idle_hand_off=0.4), switches=IN_FLIGHT),
+            of(
+                stage(0.4, idle_verdict=0.28),
+                stage(0.3, idle_hand_off=0.36),
+                switches=IN_FLIGHT,
+                guesses=GuessCounts(built=89, gated=80, launched=9),
+            ),
+            "stage 1 waits 36% for its input: theta=0.2 gates 80 of 89 guesses; g changes the gate",
+            "g",
+        ),
+        (
+            of(
+                stage(0.88),
+                stage(0.5, idle_hand_off=0.4),
+                switches=IN_FLIGHT,
+                guesses=GuessCounts(built=20, launched=20, kept=18, rolled_back=2),
+            ),
             "stage 1 waits 40% for its input, mostly from stage 0, which runs 88%",
             "",
         ),

@@ -130,8 +130,11 @@ def _hand_off(of: Situation) -> Iterator[Finding]:
         if of.most("idle_verdict")[1] < 2 * WORTH:
             yield Finding(share, f"{waits}: stages take turns; w puts windows in flight", "w")
         return
-    slowest = bottleneck(of)
-    fails = of.guesses.decided and of.guesses.kept < 0.6 * of.guesses.decided
+    slowest, g = bottleneck(of), of.guesses
+    if 2 * (g.gated + g.late) >= g.built:  # as good as serial: stages take turns
+        yield Finding(share, *_why_guesses_fail(of, waits))
+        return
+    fails = g.decided and g.kept < 0.6 * g.decided
     if fails and (slowest is None or slowest[0] >= stage):
         yield Finding(share, *_why_guesses_fail(of, waits))
         return

@@ -38,7 +38,7 @@ KEYS = (
     ("e", "export the trace (Chrome trace, opens in Perfetto)"),
     ("pgup pgdn", "look back in the text"),
     ("l", "the log in place of the text: a line for each draft chain and verdict"),
-    ("t", "theme: dark, light, the terminal's own colours"),
+    ("t", "theme: dark, light, high contrast, the terminal's own colours"),
     ("x, ctrl-c", "end the text at a token; again: quit"),
     ("q", "quit"),
     ("ctrl-z", "suspend; fg comes back"),

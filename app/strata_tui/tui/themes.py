@@ -66,6 +66,28 @@ _ANSI = {
     "prompt": "ansi_cyan",
 }
 
+_CONTRAST = {
+    "lane-run-even": "#66b2ff",
+    "lane-run-odd": "#ffffff",
+    "lane-prefill": "#00e5ff",
+    "lane-commit": "#00ff88",
+    "lane-commit-ahead": "#aaffdd",
+    "lane-guess": "#00ffff",
+    "lane-lost": "#ff5c5c",
+    "lane-wait": "#ffb000",
+    "lane-host": "#ff7dff",
+    "lane-verdict": "#c0a0ff",
+    "lane-draft": "#b8ff3d",
+    "lane-held": "#b0b0b0",
+    "lane-in-flight": "#8fb8ff",
+    "lane-idle": "#808080",
+    "mark-toggle": "#ffff00",
+    "mark-request": "#c0c0c0",
+    "quiet": "#d0d0d0",
+    "strong": "#ffffff",
+    "prompt": "#a8d1ff",
+}
+
 DEFAULTS = _DARK
 """For themes that know nothing of lanes."""
 
@@ -99,6 +121,21 @@ THEMES = (
         panel="#e9eaec",
         dark=False,
         variables=_LIGHT,
+    ),
+    Theme(
+        name="strata-contrast",
+        primary="#66b2ff",
+        secondary="#c0a0ff",
+        warning="#ffb000",
+        error="#ff5c5c",
+        success="#00ff88",
+        accent="#ff7dff",
+        foreground="#ffffff",
+        background="#000000",
+        surface="#000000",
+        panel="#1c1c1c",
+        dark=True,
+        variables=_CONTRAST,
     ),
     Theme(
         name="strata-ansi",
