@@ -1,0 +1,54 @@
+"""Moments and spans of a text worked out by hand: two stages, two windows, the second missed its guess."""
+
+import itertools
+
+import numpy as np
+
+from reference.events import make
+from strata_tui.analysis.moments import gaps, misses, of_lane, verdicts
+from strata_tui.events import HOST_LANE, Kind, MissCause
+
+EVENTS = np.concatenate(
+    [
+        make(Kind.request_begin, 0, window=1),
+        make(Kind.window, 10, window=1, rows=2, a=3),
+        make(Kind.run, 10, 20, 1, 0, rows=2),
+        make(Kind.run, 30, 40, 1, 1, rows=2),
+        make(Kind.verdict, 70, 5, 1, rows=2, a=1, b=2),
+        make(Kind.miss, 75, window=1, a=MissCause.bonus_wrong, b=1),
+        make(Kind.window, 80, window=2, rows=2, a=5),
+        make(Kind.run, 80, 20, 2, 0, rows=2),
+        make(Kind.run, 100, 40, 2, 1, rows=2),
+        make(Kind.verdict, 140, 5, 2, rows=2, a=0, b=1),
+    ]
+)
+
+
+def test_verdicts_and_misses_are_told_in_order() -> None:
+    assert [(m.start_ns, m.end_ns, m.text) for m in verdicts(EVENTS)] == [
+        (70, 75, "verdict of window 1: 1 of 1 drafts accepted, 2 tokens"),
+        (140, 145, "verdict of window 2: 0 of 1 drafts accepted, 1 tokens"),
+    ]
+    (miss,) = misses(EVENTS)
+    assert miss.start_ns == 75 and "window 1 is rolled back: only the guessed bonus" in miss.text
+    assert "the second choice was right" in miss.text
+
+
+def test_the_longest_gap_comes_first_with_its_cause() -> None:
+    """Stage 0 awaits a verdict from 30 to 75 and from 100 to 145; stage 1 its input from 80 to 100."""
+    found = gaps(EVENTS, 2, 10, 145)
+    first = found[0]
+    assert (first.lane, first.end_ns - first.start_ns, first.text) == (0, 45, "waits for a verdict")
+    lengths = [gap.end_ns - gap.start_ns for gap in found]
+    assert lengths == sorted(lengths, reverse=True)
+    assert (1, 80, 100) in {(g.lane, g.start_ns, g.end_ns) for g in found if "its input" in g.text}
+    assert gaps(EVENTS, 2, 10, 145, most=1) == found[:1]
+
+
+def test_a_lane_is_work_and_idle_time_without_a_hole() -> None:
+    for stage in (0, 1):
+        spans = of_lane(EVENTS, 2, stage, 10, 145)
+        assert spans[0].start_ns == 10 and spans[-1].end_ns == 145
+        assert all(a.end_ns == b.start_ns for a, b in itertools.pairwise(spans))
+    assert "runs window 1, 2 rows" in {m.text for m in of_lane(EVENTS, 2, 0, 10, 145)}
+    assert [m.start_ns for m in of_lane(EVENTS, 2, HOST_LANE, 10, 145)] == [70, 140]
