@@ -198,6 +198,7 @@ void CpuOps::experts(const ExpertsOp& op, int rows) {
     me_.meet();
     mix_items(op, rows);
     me_.meet();
+    note(KernelKind::experts);
 }
 
 }  // namespace strata

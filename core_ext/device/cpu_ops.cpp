@@ -82,6 +82,7 @@ void CpuOps::add_row(float* x, const float* y, int rows, int n) {
     const auto [first, last] = floats_share(int64_t{rows} * n);
     for (int64_t i = first; i < last; ++i) x[i] += y[i % n];
     me_.meet();
+    note(KernelKind::elementwise);
 }
 
 void CpuOps::add_gated(float* x, const float* gate, const float* y, int rows, int n) {
@@ -92,6 +93,7 @@ void CpuOps::add_gated(float* x, const float* gate, const float* y, int rows, in
         for (; i < end; ++i) x[i] += weight * y[i];
     }
     me_.meet();
+    note(KernelKind::elementwise);
 }
 
 void CpuOps::silu_mul(const float* gate, const float* up, float* out, int64_t n) {

@@ -3,8 +3,8 @@
 namespace strata {
 
 std::string kernel_name(KernelKind kind) {
-    constexpr const char* NAMES[] = {"embed", "copy",   "norm", "elementwise", "quantise", "attention",
-                                     "delta", "commit", "head", "pick",        "other"};
+    constexpr const char* NAMES[] = {"embed", "copy",    "norm",   "elementwise", "quantise", "attention",
+                                     "delta", "experts", "commit", "head",        "pick",     "other"};
     if (kind < KernelKind::project) return NAMES[static_cast<int>(kind)];
     return type_info(static_cast<Type>(static_cast<int>(kind) - static_cast<int>(KernelKind::project))).name;
 }

@@ -19,6 +19,7 @@ enum class KernelKind : uint8_t {
     quantise,  // of a projection's inputs
     attention,
     delta,
+    experts,  // their projections too: what a row reads depends on what it chose
     commit,  // of a recurrent state
     head,
     pick,
