@@ -61,13 +61,14 @@ asan: $(VENV)/build-tools  ## the native tests under the address sanitizer
 tsan: $(VENV)/build-tools  ## the native tests under the thread sanitizer
 	@$(call sanitized,thread)
 
-fuzz: $(VENV)/test-tools  ## hostile model files: coverage-guided, under sanitizers; FUZZ_RUNS=10000000 (of the reader)
+fuzz: $(VENV)/test-tools  ## hostile model files, under sanitizers; 5,000 random keys; FUZZ_RUNS=10000000 (of the reader)
 	@cmake -S core_ext -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSTRATA_PYTHON=OFF -DSTRATA_FUZZ=ON \
 	    "-DSTRATA_SANITIZE=address,undefined" >/dev/null
 	@cmake --build build/fuzz --target strata_fuzz
 	@cd build/fuzz && ./strata_fuzz reader $(FUZZ_RUNS) && ./strata_fuzz set $$(($(FUZZ_RUNS) / 10)) && \
 	    ./strata_fuzz model $$(($(FUZZ_RUNS) / 100))
 	@PYTHONPATH=. python tests/fuzz/build_tokenizer.py $$(($(FUZZ_RUNS) / 10))
+	@STRATA_FUZZ_KEYS=5000 python -m pytest -q tests/tui/test_fuzz.py
 
 wheel: $(VENV)/build-tools  ## a wheel in dist/
 	pip -q wheel . --no-deps -w dist

@@ -28,7 +28,7 @@ RUN = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2")
         ("--stages two", "integer", "two"),
         ("--device cpu,cpu,cpu --stages 2", "1 or 2 devices", "3"),
         ("--device gpu:0", "not in this version", "gpu:0"),
-        ("--device paced:a100", "not in this version", "paced:a100"),
+        ("--device paced:a100", "expected one of laptop", "a100"),
         ("--device tpu", "expected cpu", "tpu"),
         ("--device cpu:", "expected cpu", "cpu:"),
         ("--device cpu:0", "expected cpu", "cpu:0"),
