@@ -62,7 +62,7 @@ async def test_random_keys_and_resizes() -> None:
             assert all(follows)
         await seat.pilot.pause()  # the last key's work is done too, not only taken
         assert seat.app.is_running and seat.app._exception is None
-        assert seat.app.view.windows.decoded > N_KEYS // 10 and len(engine.switches.in_force()) > 5
+        assert seat.app.view.windows.decoded > N_KEYS // 25 and len(engine.switches.in_force()) > 5
         marks = {mark.text.split("=")[0] for mark in seat.app.view.marks if mark.kind == "toggle"}
         assert {"overlap", "pipeline-windows", "theta", "draft", "draft-max", "rate"} <= marks
 
