@@ -88,6 +88,15 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
     }
 }
 
+/// Of what the draft layer will keep for the whole context: hidden rows and cells.
+uint64_t Engine::draft_bytes() const {
+    if (!model_->has_draft_layer()) return 0;
+    const Dims& d = model_->dims();
+    const uint64_t cell_bytes = options_.kv_type == KvType::F16 ? 2 : 4;
+    const uint64_t cells = 2 * uint64_t(d.n_kv_heads) * d.head_dim * cell_bytes;
+    return uint64_t(options_.context) * (uint64_t(d.n_embd) * sizeof(float) + cells);
+}
+
 /// Windows in flight that there is memory for, of those asked for; fewer are said. Two cost nothing more than
 /// none.
 int Engine::windows_that_fit(int asked) {
@@ -99,11 +108,11 @@ int Engine::windows_that_fit(int asked) {
     };
     uint64_t given = options_.window_memory;
     if (given == 0) {
-        // Mapped weights count as available, and should stay in memory all the same.
-        uint64_t weights = 0;
-        for (const auto& stage : split_.stages) weights += stage->weight_bytes();
+        // The mapped file counts as available, and so does what is allocated but not written yet.
+        uint64_t spoken_for = model_->file().size_bytes() + draft_bytes();
+        for (const auto& stage : split_.stages) spoken_for += stage->kv_bytes() + stage->buffer_bytes();
         const uint64_t available = available_memory();
-        given = available > weights ? available - weights : 0;
+        given = available > spoken_for ? available - spoken_for : 0;
     }
     int fit = asked;
     while (fit > MOST_UNPIPELINED && needed(fit) > given) --fit;
@@ -111,7 +120,7 @@ int Engine::windows_that_fit(int asked) {
         notices_.add("--pipeline-max " + std::to_string(options_.pipeline_max) + ": " + std::to_string(fit) +
                      " windows in flight allocated: " + std::to_string(asked) + " need " +
                      std::to_string(needed(asked) >> 20) + " MiB, " + std::to_string(given >> 20) +
-                     " MiB are available");
+                     " MiB are left beside the model and its cells");
     return fit;
 }
 
@@ -178,6 +187,7 @@ EvalResult Engine::eval(const std::vector<int32_t>& tokens) {
             inputs.window = window;
             inputs.rows = rows;
             inputs.position = position;
+            inputs.launched_ns = now_ns();
             std::copy_n(tokens.data() + position, rows, inputs.tokens.data());
             inputs.all_logits = true;
             inputs.state = state;

@@ -55,6 +55,7 @@ class Engine {
   private:
     static void check(const Architecture& model, const EngineOptions& options);
     void run_alone(Stage& stage, Program& program);
+    uint64_t draft_bytes() const;
     int windows_that_fit(int asked);
 
     std::shared_ptr<const GgufFile> file_;

@@ -47,18 +47,19 @@ void Conductor::check_failures() {
 void Conductor::launch(const Limits& limits) {
     while (const auto action = schedule_.next(limits)) {
         if (action->kind == Action::Kind::launch)
-            carry_out(*action, limits.pipelined);
+            carry_out(*action, limits);
         else
             commit_rows(*action);
     }
 }
 
-void Conductor::carry_out(const Action& action, bool pipelined) {
+void Conductor::carry_out(const Action& action, const Limits& limits) {
     const auto& windows = schedule_.windows();
     const Window& window =
         *std::find_if(windows.begin(), windows.end(), [&](const Window& w) { return w.id == action.window; });
     const uint64_t staged = events_.now();
-    stage_inputs(action, window, pipelined);
+    stage_inputs(action, window,
+                 window.kind == WindowKind::verify ? limits.pipelined : limits.prompt_pipelined);
     const uint64_t launched = events_.now();
     if (events_.on())
         events_.record({staged, launched - staged, window.id, EventKind::stage_inputs,
@@ -154,6 +155,12 @@ void Conductor::drop_from(size_t index) {
 }
 
 void Conductor::wait() {
+    // Draft outputs that were computed before their time raise no word when they fall due.
+    if (const uint64_t due = split_.mtp ? split_.mtp->next_due_ns() : 0) {
+        const uint64_t now = now_ns();
+        if (due > now) done_.wait_ge(seen_ + 1, due - now);
+        return;
+    }
     if (!done_.wait_ge(seen_ + 1, watchdog_ns_)) throw Error(stall_report());
 }
 

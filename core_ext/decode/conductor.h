@@ -63,7 +63,7 @@ class Conductor {
         uint64_t first = 0, next = 0;
         bool empty() const { return first == next; }
     };
-    void carry_out(const Action& action, bool pipelined);
+    void carry_out(const Action& action, const Limits& limits);
     void stage_inputs(const Action& action, const Window& window, bool pipelined);
     void commit_rows(const Action& action);
     void undo_rows(const Action& action);

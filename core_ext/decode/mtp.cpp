@@ -113,7 +113,20 @@ uint32_t Mtp::landed() const {
     uint32_t there = all;
     if (device_->has_clock())
         for (const uint64_t now = now_ns(); there > 0 && output(there - 1).there_ns > now;) --there;
-    return there < all ? there : static_cast<uint32_t>(word);
+    return there < all || next_due_ns() ? there : static_cast<uint32_t>(word);
+}
+
+/// When the next output that was computed before its time falls due; 0 if there is none. The step that ended
+/// the chain gives none, and is due all the same.
+uint64_t Mtp::next_due_ns() const {
+    if (!device_->has_clock()) return 0;
+    const uint64_t word = landed_.load(std::memory_order_acquire);
+    if (word >> 32 != chain_.load(std::memory_order_relaxed)) return 0;
+    const uint64_t now = now_ns();
+    const uint32_t n = (word & COUNT) + (word & STOPPED ? 1 : 0);
+    uint64_t due = 0;
+    for (uint32_t i = n; i > 0 && output(i - 1).there_ns > now; --i) due = output(i - 1).there_ns;
+    return due;
 }
 
 bool Mtp::exhausted() const { return (landed() & STOPPED) || count() >= most_outputs_; }
@@ -188,8 +201,8 @@ void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {
     const float* hidden = pass.step ? row_.data() : hidden_.data() + int64_t{pass.cell} * d.n_embd;
     const int32_t* tokens = pass.step ? &token_ : line_->tokens.data() + pass.cell + 1;
     float* out = pass.step ? row_.data() : out_.data();
-    rotary_angles(model_.rope(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());
     CpuOps ops(me, scratch_, times_kernels_ && me.index == 0 ? &kernel_times_ : nullptr, pass.rows);
+    rotary_angles(model_.rope(), pass.cell + 1, pass.rows, me, cos_.data(), sin_.data());
     ops.note(KernelKind::other);
     LayerState state;
     state.kv = {cells_k_.data(), cells_v_.data(), kv_type_, context_};

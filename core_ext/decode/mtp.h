@@ -64,6 +64,7 @@ class Mtp {
     /// No more will come.
     bool exhausted() const;
     const Output& output(int index) const { return outputs_[index % outputs_.size()]; }
+    uint64_t next_due_ns() const;
     /// Nothing is queued or running.
     bool idle() const { return device_->finished() >= last_ticket_; }
 

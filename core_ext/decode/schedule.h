@@ -35,9 +35,10 @@ struct Done {
 /// What the switches allow.
 struct Limits {
     HandOffMode mode = HandOffMode::serial;
-    int spec_depth = 32;     // guesses stay on the first front stages
-    float theta = 0;         // the gate: guesses whose estimate is below don't pass onto stage 0
-    bool pipelined = false;  // several windows may be in flight
+    int spec_depth = 32;            // guesses stay on the first front stages
+    float theta = 0;                // the gate: guesses whose estimate is below don't pass onto stage 0
+    bool pipelined = false;         // several verify windows may be in flight
+    bool prompt_pipelined = false;  // several windows of the prompt may be
 };
 
 /// Is a window's input on `stage` promised? The one fact that the overlap changes: serial = the writer has

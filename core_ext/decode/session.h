@@ -157,7 +157,7 @@ class Session {
     bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
     Limits limits() const {
         return {in_force_.overlap ? HandOffMode::overlapped : HandOffMode::serial, in_force_.spec_depth,
-                in_force_.theta, in_force_.pipeline_windows > 0};
+                in_force_.theta, in_force_.pipeline_windows > 1, in_force_.pipeline_windows > 0};
     }
     bool guessing() const {
         return in_force_.pipeline_windows > 1 && in_force_.spec_depth > 0 && !drafting_stopped_;

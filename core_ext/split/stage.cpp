@@ -170,8 +170,9 @@ bool Stage::wait_for_input(int slot) {
     return !hand_off.released(inputs.window);
 }
 
-/// Waits for the input and for what its hand-off takes: when the program has had it.
-uint64_t Stage::arrive(int slot, uint64_t begun_ns) {
+/// Waits for the input and for what its hand-off takes: when the program has had it. Nothing if nobody wants
+/// the window any more.
+std::optional<uint64_t> Stage::arrive(int slot, uint64_t begun_ns) {
     const ForwardInputs& inputs = verifiers_[slot].forward;
     const auto travelled = [&](uint64_t since_ns) {
         return device_->hold({ProgramKind::hand_off, inputs.window, inputs.rows, inputs.position, since_ns,
@@ -184,7 +185,8 @@ uint64_t Stage::arrive(int slot, uint64_t begun_ns) {
         events_.record({begun_ns, std::max(there_ns, begun_ns) - begun_ns, inputs.window,
                         EventKind::wait_ready, static_cast<uint8_t>(shape_.index),
                         static_cast<uint16_t>(inputs.rows), shape_.index - 1, 0});
-    return fed ? there_ns : 0;
+    if (!fed) return std::nullopt;
+    return there_ns;
 }
 
 void Stage::meet_injections(const ForwardInputs& inputs) {
@@ -205,7 +207,7 @@ void Stage::forward(Team& team, int slot) {
     const ProgramKind kind = is_chunk(slot) ? ProgramKind::chunk : ProgramKind::forward;
     const uint64_t begun = now_ns();
     device_->delay(kind, inputs.window);
-    const uint64_t arrived = arrive(slot, begun);
+    const std::optional<uint64_t> arrived = arrive(slot, begun);
     if (!arrived) return;
     meet_injections(inputs);
 
@@ -219,7 +221,7 @@ void Stage::forward(Team& team, int slot) {
     team.run([&job](const Member& me) { job.stage->run_layers(me, job.slot); });
     model_.file().require_unchanged();
     if (device_->has_clock())
-        finish(slot, arrived, std::max(arrived, begun));
+        finish(slot, *arrived, std::max(*arrived, begun));
     else
         finish(slot, start, start);
 }
@@ -305,6 +307,7 @@ void Stage::run_head(const Member& me, Verifier& v, const float* x, CpuOps& ops)
     CpuOps(me, scratch_).project({{&model_.head(), v.logits.data(), d.n_vocab, true}}, hidden, rows);
     ops.note(KernelKind::head);
     if (!v.forward.all_logits) pick_rows(me, v);
+    if (times_kernels_) me.meet();  // or the time noted would be one member's rows
     ops.note(KernelKind::pick);
 }
 

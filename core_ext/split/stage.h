@@ -185,7 +185,7 @@ class Stage {
     DeltaState delta_state(int state, int delta_index);
     LayerState layer_state(int layer, const Verifier& verifier, int slot);
     bool wait_for_input(int slot);
-    uint64_t arrive(int slot, uint64_t begun_ns);
+    std::optional<uint64_t> arrive(int slot, uint64_t begun_ns);
     void finish(int slot, uint64_t arrived_ns, uint64_t begun_ns);
     void forward(Team& team, int slot);
     void run_layers(const Member& me, int slot);
