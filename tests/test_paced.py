@@ -1,9 +1,11 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from strata_tui import Engine
 from strata_tui.errors import BadInput
+from strata_tui.events import DRAFT_LANE, Kind, WindowFate
 from strata_tui.options import DeviceChoice
 from strata_tui.paced import Rig, StageTimes, ms_at, table
 from strata_tui.profile import load_profile
@@ -74,3 +76,56 @@ def test_an_emulated_rig_says_so_and_keeps_the_text() -> None:
         assert session.stats()["window_ns"] / session.stats()["windows"] > 20e6
         assert {of["kind"] for of in rig.pace_kept(anew=True)} >= {"forward", "hand_off", "verdict"}
         assert rig.pace_kept() == []
+
+
+@pytest.mark.parametrize("profile", ["rx7900xtx-1x", "rx7900xtx-2x"])
+def test_the_first_thing_that_a_rig_does_may_be_an_eval(profile: str) -> None:
+    stages = int(profile[-2])
+    with (
+        Engine.open(MODEL, stages=1) as plain,
+        Engine.open(MODEL, stages=stages, devices=f"paced:{profile}") as rig,
+    ):
+        got, expected = rig.eval([1, 2, 3, 4]), plain.eval([1, 2, 3, 4])
+    for name in expected:
+        np.testing.assert_array_equal(got[name], expected[name])
+
+
+def test_one_window_in_flight_is_handed_on_as_in_serial_decoding() -> None:
+    """Prompt windows alone overlap: a verify window's hand-off costs what it does without."""
+    waits = []
+    for windows in (0, 1):
+        with Engine.open(
+            MODEL, stages=2, devices="paced:rx7900xtx-2x", draft="none", pipeline_windows=windows
+        ) as rig:
+            list(rig.session().generate([1, 2, 3], max_tokens=8))
+            events = rig.events()
+        verify = events[(events["kind"] == Kind.window) & (events["b"] != WindowFate.prompt)]["window"]
+        runs = events[(events["kind"] == Kind.run) & np.isin(events["window"], verify)]
+        ends = {w: s + d for w, s, d in runs[runs["stage"] == 0][["window", "start_ns", "dur_ns"]].tolist()}
+        begins = runs[runs["stage"] == 1][["window", "start_ns"]].tolist()
+        waits.append(min(start - ends[window] for window, start in begins) / 1e6)
+    assert waits[1] == pytest.approx(waits[0], rel=0.05)
+
+
+def test_a_draft_that_falls_due_is_noticed(tmp_path: Path) -> None:
+    """The draft layer computes ahead of its modelled time; a window waits for none but its own drafts."""
+    profile = tmp_path / "slow_drafts.toml"
+    profile.write_text(
+        "[placement]\nstages = 2\n[paced]\ndraft_ms = 10\n" + "[[paced.stages]]\nrun_ms = { 1 = 2 }\n" * 2,
+        encoding="utf-8",
+    )
+    with Engine.open(
+        MODEL, stages=2, devices=f"paced:{profile}", draft="mtp", draft_max=2, theta=0, pipeline_windows=2
+    ) as rig:
+        list(rig.session().generate([1, 2, 3, 4], max_tokens=12))
+        events = rig.events()
+    steps = events[(events["kind"] == Kind.draft_step) & (events["stage"] == DRAFT_LANE)]
+    ends = np.sort(steps["start_ns"] + steps["dur_ns"])
+    built = events[
+        (events["kind"] == Kind.window) & (events["rows"] > 1) & (events["b"] != WindowFate.prompt)
+    ]
+    late = [
+        start - ends[ends <= start].max() for start in built["start_ns"].tolist() if (ends <= start).any()
+    ]
+    assert len(late) > 3
+    assert np.median(late) < 5e6  # half a step: not at the end of all that was computed ahead
