@@ -20,7 +20,7 @@ enum class KernelKind : uint8_t {
     attention,
     delta,
     experts,  // their projections too: what a row reads depends on what it chose
-    commit,  // of a recurrent state
+    commit,   // of a recurrent state
     head,
     pick,
     other,    // rotary angles, looks at whether a window was dropped
