@@ -25,7 +25,12 @@ class Sampling:
     def __post_init__(self) -> None:
         # Each as "it holds", so that nan is refused too.
         for holds, name, what, got in (
-            (0 <= self.temperature <= 100, "temp", "a number from 0 to 100", self.temperature),
+            (
+                self.temperature == 0 or 1e-6 <= self.temperature <= 100,
+                "temp",
+                "a number from 0 to 100 (0, or at least 0.000001)",
+                self.temperature,
+            ),
             (0 <= self.top_k < 1 << 31, "top-k", "0 (off) or a count", self.top_k),
             (0 < self.top_p <= 1, "top-p", "a number above 0, up to 1", self.top_p),
             (0 <= self.min_p < 1, "min-p", "a number from 0 to below 1", self.min_p),

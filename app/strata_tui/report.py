@@ -243,7 +243,9 @@ def pace_lines(kept: Sequence[dict[str, Any]]) -> list[str]:
     return [f"strata pace: longer than emulated: {'; '.join(late)}"] if late else []
 
 
-def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> list[str]:
+def summary_lines(
+    stats: dict[str, Any], finish: str, dropped_events: int, emulated: bool = False
+) -> list[str]:
     """For a person: ms per window, tokens per window and tok/s always together."""
     r = rates(stats)
 
@@ -252,7 +254,8 @@ def summary_lines(stats: dict[str, Any], finish: str, dropped_events: int) -> li
 
     prefill = show(r["prefill_tokens_per_s"], ",.0f")
     cached = f", {r['cached_tokens']} of them cached" if r["cached_tokens"] else ""
-    lines = [
+    lines = ["EMULATED devices: tokens and verdicts are real, times are the rig's"] if emulated else []
+    lines += [
         f"prompt: {r['prompt_tokens']} tokens{cached}, read at {prefill} tok/s; "
         f"first token after {show(r['time_to_first_token_ms'], '.1f')} ms",
         f"text: {stats['generated']} tokens ({finish}), {show(r['tokens_per_s'], '.1f')} tok/s = "

@@ -57,7 +57,7 @@ class WindowLog:
     def __init__(self, capacity: int = 1 << 16) -> None:
         self._ring = Ring(WINDOW_DTYPE, capacity)
         self._last_verdict_ns = 0  # end of the verdict before, 0 at the start of a request
-        self._held_ns = 0  # held back since that verdict
+        self._held = np.zeros((0, 2), np.int64)  # [n, 2] held back from .. to, behind that verdict
         self.clear_counters()
 
     def clear_counters(self) -> None:
@@ -107,7 +107,8 @@ class WindowLog:
 
     def begin_request(self) -> None:
         """The next window has no verdict before it to be timed from."""
-        self._last_verdict_ns = self._held_ns = 0
+        self._last_verdict_ns = 0
+        self._held = self._held[:0]
 
     def _take_runs(self, runs: Events) -> None:
         """Device time; a program of a guess may report back before and after the guess is rolled back."""
@@ -164,20 +165,24 @@ class WindowLog:
 
     def _close(self, verdicts: Events, events: Events) -> None:
         held = events[(events["kind"] == Kind.throttle) | (events["kind"] == Kind.paused)]
-        held_by = np.concatenate([[0], np.cumsum(held["dur_ns"].astype(np.int64))])
+        since_then = np.stack([held["start_ns"], held["start_ns"] + held["dur_ns"]], axis=1).astype(np.int64)
+        self._held = np.concatenate([self._held, since_then])
         if not len(verdicts):
-            self._held_ns += int(held_by[-1])
             return
         end = (verdicts["start_ns"] + verdicts["dur_ns"]).astype(np.int64)
-        held_end = (held["start_ns"] + held["dur_ns"]).astype(np.int64)
-        held_until = self._held_ns + held_by[np.searchsorted(held_end, end, side="right")]
         at, known = self._find(verdicts["window"])
         first = self._last_verdict_ns
         if not first:
             first = int(self.rows["start_ns"][at[0]]) if known[0] else int(verdicts["start_ns"][0])
+        held_from, held_to = self._held[np.argsort(self._held[:, 1], kind="stable")].T
+        held_ns = np.maximum(
+            held_to - np.maximum(held_from, first), 0
+        )  # what lay before the first is not its
+        held_by = np.concatenate([[0], np.cumsum(held_ns)])
+        held_until = held_by[np.searchsorted(held_to, end, side="right")]
         since = np.diff(end, prepend=first) - np.diff(held_until, prepend=0)
         self._last_verdict_ns = int(end[-1])
-        self._held_ns += int(held_by[-1]) - int(held_until[-1])
+        self._held = self._held[self._held[:, 1] > end[-1]]
 
         kept = at[known]
         self.rows["accepted"][kept] = verdicts["a"][known]

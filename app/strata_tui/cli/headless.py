@@ -72,8 +72,11 @@ def prompt_tokens(engine: Engine, options: RunOptions) -> list[int]:
     return engine.tokens_of(options.prompt or "", chat=uses_chat(engine, options))
 
 
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class _Interrupt:
-    """Ctrl-C: the first ends the text at a token, the second is as always."""
+    """Ctrl-C, or being told to end: the first ends the text at a token, the second ends the program."""
 
     asked = False
 
@@ -90,11 +93,12 @@ class _Interrupt:
 @contextmanager
 def _interruptible(cancel: Callable[[], None]) -> Iterator[_Interrupt]:
     handler = _Interrupt(cancel)
-    before = signal.signal(signal.SIGINT, handler)
+    before = {number: signal.signal(number, handler) for number in _ENDS}
     try:
         yield handler
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 def decode(

@@ -120,7 +120,7 @@ def _stage(stage: dict[str, int], context: int) -> str:
 )
 @click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: by bytes.")
 @click.option(
-    "--ctx", metavar="N", type=click.IntRange(min=1), help="Tokens of context.  [default: as for run]"
+    "--ctx", metavar="N", type=click.IntRange(1, 1 << 30), help="Tokens of context.  [default: as for run]"
 )
 @click.option("--kv", type=click.Choice(["f32", "f16"]), default="f16", help="Type of the K/V cells.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

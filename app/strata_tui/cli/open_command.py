@@ -63,6 +63,7 @@ def _headless(run: RunOptions, reason: str) -> int:
         to_stdout("\n" if sys.stdout.isatty() else "")
         for notice in (*engine.notices(), *pace_lines(engine.pace_kept())):
             log(notice)
-        for line in summary_lines(outcome.stats, outcome.finish, engine.dropped_events):
+        stats, dropped = outcome.stats, engine.dropped_events
+        for line in summary_lines(stats, outcome.finish, dropped, engine.emulated):
             print(line, file=sys.stderr)
     return INTERRUPTED if outcome.interrupted else 0

@@ -123,7 +123,7 @@ def command(
             )
             click.echo(json.dumps(result, allow_nan=False))
         else:
-            summary = summary_lines(outcome.stats, outcome.finish, engine.dropped_events)
+            summary = summary_lines(outcome.stats, outcome.finish, engine.dropped_events, engine.emulated)
             for line in (*summary, *explained.lines()):
                 print(line, file=sys.stderr)
     if recorder is not None and recorder.error:
