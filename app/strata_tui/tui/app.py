@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
@@ -705,11 +704,12 @@ class Console(App[None]):
 
     def _start_recording(self) -> None:
         from strata_tui.record.recorder import Recorder
+        from strata_tui.tui.export import dated
 
         assert self.opened is not None
         if self.opened.recording_header is None:
             return
-        path = Path(time.strftime("strata-%Y%m%d-%H%M%S.strata"))
+        path = dated(".strata")
         try:
             self._recorder = Recorder(path, self.opened.recording_header, self.opened.piece, new=True)
         except OSError as error:
@@ -736,11 +736,11 @@ class Console(App[None]):
 
     def action_export(self) -> None:
         """Write the trace in a thread: from the session's start, or from the oldest event kept."""
-        from strata_tui.tui.export import export
+        from strata_tui.tui.export import dated, export
 
         assert self.opened is not None
         opened, events, let_go = self.opened, self.view.events.copy(), self.view.events_let_go
-        path = Path(time.strftime("strata-%Y%m%d-%H%M%S.json.gz"))
+        path = dated(".json.gz")
         begin = self._begin_ns
 
         def write() -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from strata_tui.events import Events
     from strata_tui.tui.opened import Opened
+
+
+def dated(suffix: str) -> Path:
+    """A name that no key pressed a moment ago has: to the millisecond."""
+    now = time.time()
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    return Path(f"strata-{stamp}-{int(now % 1 * 1000):03d}{suffix}")
 
 
 def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: int, dropped: int) -> str:
