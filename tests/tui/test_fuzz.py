@@ -56,14 +56,14 @@ async def test_random_keys_and_resizes() -> None:
             engine.clock.advance(float(rng.integers(20, 200)))
             seat.app.refresh_view()
             await taken(seat.app)
-            session = seat.app.texts._session
+            session = seat.app.sitting.texts._session
             text = session.tokens[-min(8, len(session.tokens)) :]
             follows = [(a + 1) % len(engine._text) == b for a, b in itertools.pairwise(text) if a and b]
             assert all(follows)
         await seat.pilot.pause()  # the last key's work is done too, not only taken
         assert seat.app.is_running and seat.app._exception is None
-        assert seat.app.view.windows.decoded > N_KEYS // 25 and len(engine.switches.in_force()) > 5
-        marks = {mark.text.split("=")[0] for mark in seat.app.view.marks if mark.kind == "toggle"}
+        assert seat.app.sitting.view.windows.decoded > N_KEYS // 25 and len(engine.switches.in_force()) > 5
+        marks = {mark.text.split("=")[0] for mark in seat.app.sitting.view.marks if mark.kind == "toggle"}
         assert {"overlap", "pipeline-windows", "theta", "draft", "draft-max", "rate"} <= marks
 
 

@@ -124,15 +124,15 @@ async def test_a_replay_ends_with_the_figures_and_the_text_of_the_run(here: Path
         assert "replay" in seat.screen and "Strata" not in seat.screen
         length_ms = (tape.end_ns - tape.begin_ns) / 1e6
         await seat.play(length_ms / 2)
-        half = seat.app.view.windows.decoded
+        half = seat.app.sitting.view.windows.decoded
         assert half > 20 and not tape.ended
         await seat.play(length_ms / 2 + 500)
         assert tape.ended
-        played, was = seat.app.view.events, recording.events
+        played, was = seat.app.sitting.view.events, recording.events
         assert np.array_equal(np.sort(played["start_ns"]), np.sort(was["start_ns"]))
-        assert seat.app.view.windows.decoded > half
+        assert seat.app.sitting.view.windows.decoded > half
         verdicts = recording.events[recording.events["kind"] == Kind.verdict]
-        assert seat.app.view.windows.emitted == verdicts["b"].sum()
+        assert seat.app.sitting.view.windows.emitted == verdicts["b"].sum()
         assert "[the recording ends here]" in seat.text
         assert "STRATA_SPLIT_OVERLAP=1" in seat.screen, "the switch follows the toggle that was passed"
         shown = "".join(seat.text.split()).removesuffix("[therecordingendshere]")
@@ -147,9 +147,9 @@ async def test_space_stops_a_replay_and_goes_on_where_it_was(here: Path) -> None
     async with replay(recording) as (seat, tape):
         await seat.play(1000)
         await seat.press("space", ms=0)
-        at, taken = tape.now_ns(), len(seat.app.view.events)
+        at, taken = tape.now_ns(), len(seat.app.sitting.view.events)
         await seat.play(2000)
-        assert tape.now_ns() == at and len(seat.app.view.events) == taken
+        assert tape.now_ns() == at and len(seat.app.sitting.view.events) == taken
         assert "PAUSED replay" in seat.screen
         await seat.press("space", ms=500)
         assert tape.now_ns() == at + 500_000_000
@@ -279,7 +279,7 @@ async def test_a_trace_of_the_upstream_engine_is_played(here: Path) -> None:
         await seat.play(2000)
         assert "trace.txt" in seat.screen and "model not known" in seat.screen and "replay" in seat.screen
         assert "STRATA_SPLIT_OVERLAP=?" in seat.screen and "draft=?" in seat.screen
-        assert seat.app.view.windows.decoded == 3
+        assert seat.app.sitting.view.windows.decoded == 3
 
 
 async def test_an_empty_recording(here: Path) -> None:

@@ -68,7 +68,7 @@ async def test_the_cells_drawn_are_those_of_the_picture() -> None:
     async with console(size=(160, 24)) as seat:  # short: a lane is one row
         await seat.play(1500)
         lanes = seat.app.lanes
-        picture = seat.app._picture
+        picture = seat.app.framing.picture
         assert picture.columns == lanes.columns
         for y, lane in enumerate(picture.lanes, start=1):
             drawn = lanes.render_line(y).crop(lanes.label_width, lanes.label_width + lanes.columns).text
@@ -116,10 +116,10 @@ async def test_lanes_and_strip_carry_the_fates(glyphs: Glyphs) -> None:
         for _ in range(12):
             await seat.play(500)
             lanes = seat.app.lanes
-            seen |= {run.state for lane in seat.app._picture.lanes[:3] for run in lane.runs}
+            seen |= {run.state for lane in seat.app.framing.picture.lanes[:3] for run in lane.runs}
             stage_0 = lanes.render_line(1).crop(lanes.label_width, lanes.label_width + lanes.columns).text
             strip = seat.app.strip.render_line(0).text
-            if LaneState.LOST in {run.state for run in seat.app._picture.lanes[0].runs}:
+            if LaneState.LOST in {run.state for run in seat.app.framing.picture.lanes[0].runs}:
                 assert glyphs.patterns[LaneState.LOST] in stage_0
             assert glyphs.fates[Fate.ROLLED_BACK] in strip
         assert {LaneState.LOST, LaneState.UNDO, LaneState.COMMIT_AHEAD} <= seen
@@ -132,7 +132,7 @@ async def test_figures_of_the_guesses_fit_and_name_their_denominators() -> None:
     engine.switches.pipeline_windows = 2
     async with console(engine, size=(80, 24)) as seat:
         await seat.play(2000)
-        rates = seat.app._rates
+        rates = seat.app.framing.rates
         assert f"% of {rates.guesses.decided:,} guesses kept" in seat.screen
         assert all(len(line.rstrip()) <= 80 for line in seat.screen.split("\n"))
         await seat.pilot.resize_terminal(120, 40)
@@ -173,10 +173,10 @@ async def test_an_error_in_a_stage_is_a_panel_and_the_console_lives_on() -> None
     async with console(FakeEngine(fail_at=20)) as seat:
         await seat.play(1000)
         assert "injected failure" in seat.screen and "n or enter starts a new text" in seat.screen
-        assert seat.app.view.errors
+        assert seat.app.sitting.view.errors
         seat.engine._fail_at = 0
         await seat.press("n", *"again", "enter", ms=500)
-        assert "injected failure" not in seat.screen and seat.app.texts.running
+        assert "injected failure" not in seat.screen and seat.app.sitting.texts.running
 
 
 async def test_a_model_that_cannot_be_opened_is_a_panel() -> None:
@@ -202,14 +202,14 @@ async def test_a_prompt_that_cannot_be_used_is_told() -> None:
 
     async with console(encode=refuse) as seat:
         await seat.play(200)
-        assert "expected at most 4096 tokens" in seat.screen and not seat.app.texts.running
+        assert "expected at most 4096 tokens" in seat.screen and not seat.app.sitting.texts.running
 
 
 async def test_each_request_leaves_its_lines_in_the_log() -> None:
     lines: list[str] = []
     async with console(max_tokens=40, log=lines.append) as seat:
         await seat.play(600)
-        assert seat.app.texts.n_started >= 3
+        assert seat.app.sitting.texts.n_started >= 3
     hand_offs = [line for line in lines if "hand-off stage 0 -> 1: serial" in line]
     assert len(hand_offs) == len([line for line in lines if line.startswith("strata pipeline:")]) >= 2
 

@@ -69,6 +69,11 @@ class Frame:
     tape: Tape | None = None  # a recording is played
 
     @property
+    def seen_ns(self) -> int:
+        """The moment at the right of the view: the present, or where it is frozen."""
+        return self.now_ns if self.behind_ns is None else self.picture.t1_ns
+
+    @property
     def with_guesses(self) -> bool:
         """Are windows in flight asked for, or were they, as far as the screen shows?"""
         return self.in_force.get("pipeline_windows", 0) > 1 or any(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -11,40 +13,8 @@ from textual.widgets import Static
 
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import LaneState
+from strata_tui.tui.commands import COMMANDS, shown_key
 from strata_tui.tui.glyphs import Glyphs
-
-KEYS = (
-    ("space", "freeze or release the view; the engine goes on, a replay stands still"),
-    ("y", "why it takes so long: the bottleneck, what to flip, each stage's time by cause, the bounds"),
-    ("v", "windows as a table: drafts in words, accepted or not, the bonus, estimate, why a guess missed"),
-    ("b", "A/B: the last flip's two settings by turns every 12 windows, till b; the better one stays"),
-    ("left right", "move in time (freezes)"),
-    ("up down", "zoom in, zoom out"),
-    ("f", "follow: back to live, zoom by itself"),
-    ("u", "the longest gap and its cause; again: the next longest"),
-    ("j J, m M", "next verdict, the one before; next miss (rollback), the one before"),
-    ("i", "inspect: arrows move from span to span and from lane to lane; escape leaves"),
-    ("k", "the critical path over the lanes, as a line; again: off"),
-    ("p .", "pause decoding or go on; one window at a time"),
-    ("o", "overlap the stages' hand-off, at the next window"),
-    ("w", "windows in flight: 0, 2 .. as many as there is memory for, at the next verdict"),
-    ("g", "gate of guesses (theta): 0, 0.2 .. 0.8"),
-    ("d", "draft source: mtp, lookup, none"),
-    ("+ -", "longest draft of a window"),
-    ("] [ c", "cap the pace: faster, slower, off; c takes the cap off or back; of a replay: its speed"),
-    ("r", "record into a .strata file, or stop recording (strata-tui replay, export, compare)"),
-    ("n, enter", "type a prompt; enter starts it, escape leaves"),
-    ("s", "skip to the next prompt"),
-    ("e", "export the trace (Chrome trace, opens in Perfetto)"),
-    ("pgup pgdn", "look back in the text"),
-    ("l", "the log in place of the text: a line for each draft chain and verdict"),
-    ("t", "theme: dark, light, high contrast, the terminal's own colours"),
-    ("x, ctrl-c", "end the text at a token; again: quit"),
-    ("q", "quit"),
-    ("ctrl-z", "suspend; fg comes back"),
-    ("ctrl-p", "every action by name"),
-    ("?", "this page"),
-)
 
 WORDS = (
     ("stage", "a range of layers on one device; a token goes through all stages in order"),
@@ -97,6 +67,13 @@ WORDS = (
 )
 
 
+def keys() -> Iterator[tuple[str, str]]:
+    """Keys and what they do."""
+    for command in COMMANDS:
+        names = " ".join(shown_key(key) for key in command.keys.split(","))
+        yield names, command.words + (f": {command.more}" if command.more else "")
+
+
 class Help(ModalScreen[None]):
     """Keys, shapes, words."""
 
@@ -114,7 +91,7 @@ class Help(ModalScreen[None]):
 
     def _page(self) -> Text:
         page = Text()
-        self._section(page, "keys", KEYS)
+        self._section(page, "keys", tuple(keys()))
         page.append("shapes\n", "bold")
         for state in list(LaneState)[:-1]:
             word = state.name.lower().replace("_", " ")

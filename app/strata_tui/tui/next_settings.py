@@ -17,6 +17,13 @@ def next_theta(now: float) -> float:
     return next((theta for theta in THETAS if theta > now + 1e-6), THETAS[0])
 
 
+def next_draft(now: str, has_draft_layer: bool) -> str:
+    """The next source of drafts, and round."""
+    sources = ["mtp", "lookup", "none"] if has_draft_layer else ["lookup", "none"]
+    at = sources.index(now) if now in sources else -1
+    return sources[(at + 1) % len(sources)]
+
+
 def next_settings(in_force: dict[str, Any], n_stages: int, pipeline_max: int) -> dict[str, Any]:
     """Of the switches that a prediction can be made for: what would change something as things are."""
     settings: dict[str, Any] = {}

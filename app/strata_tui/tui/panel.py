@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+
+from strata_tui.tui.line_panel import LinePanel
 
 TEXT = "text"
-
-
-class Panel(Protocol):
-    """What can stand there."""
-
-    display: bool
-
-    def hold(self, on: bool) -> None:
-        """Keep showing what is there while the session goes on, or go back to the present."""
-
-    def scroll_lines(self, n: int) -> None:
-        """Look back (negative) or on."""
-
-    @property
-    def page(self) -> int:
-        """Lines of a page."""
 
 
 class Panels:
@@ -31,13 +16,17 @@ class Panels:
         panels: by name, TEXT among them.
     """
 
-    def __init__(self, panels: Mapping[str, Panel]) -> None:
+    def __init__(self, panels: Mapping[str, LinePanel]) -> None:
         self._panels = dict(panels)
         self.shown = TEXT
 
     def toggle(self, name: str) -> None:
         """Show this one, or the text again."""
-        self.shown = TEXT if self.shown == name else name
+        self.show(TEXT if self.shown == name else name)
+
+    def show(self, name: str) -> None:
+        """Show this one."""
+        self.shown = name
         for each, panel in self._panels.items():
             panel.display = each == self.shown
 

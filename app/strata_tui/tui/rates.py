@@ -40,6 +40,8 @@ class RatesPanel(LineWidget):
 
     def show(self, rates: Rates) -> None:
         """Draw these figures."""
+        if rates is self._rates:
+            return
         self._rates = rates
         self._compose_lines()
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
-from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_panel import LinePanel
 from strata_tui.tui.wrap import Wrapped
 
 MEASURE = 110  # longer lines are hard to read
 
 
-class TextPanel(LineWidget):
+class TextPanel(LinePanel):
     """Prompts dim, generated text normal, remarks of the console in a third voice.
 
     What comes in has been through `tokenizer.printable`: no control characters but newline. The panel follows
@@ -59,11 +58,6 @@ class TextPanel(LineWidget):
         self.refresh()
 
     @property
-    def page(self) -> int:
-        """Lines of a page."""
-        return self.size.height - 1
-
-    @property
     def text(self) -> str:
         """What is kept, as wrapped."""
         return "\n".join("".join(text for text, _ in line) for line in self._wrapped.lines)
@@ -72,14 +66,6 @@ class TextPanel(LineWidget):
         self._wrapped.rewrap(max(1, min(MEASURE, self.size.width - 2)))
         self._top = max(self._wrapped.begin, self._wrapped.end - self.size.height)
         self.refresh()
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.scroll_lines(-3)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.scroll_lines(3)
 
     def scroll_lines(self, n: int) -> None:
         """Look back (negative) or on; at the end the panel follows again."""

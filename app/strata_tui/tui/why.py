@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
-from textual import events
 from textual.strip import Strip
 
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_panel import LinePanel
 
 if TYPE_CHECKING:
     from strata_tui.analysis.why import Why
@@ -37,7 +36,7 @@ LABEL_WIDTH = 9
 LEAST_BAR = 18  # cells; columns of the least weight make room for it
 
 
-class WhyPanel(LineWidget):
+class WhyPanel(LinePanel):
     """Lines that change once or twice a second: they are for reading. Scrolls where they have no room."""
 
     PREFIX = "why"
@@ -93,25 +92,10 @@ class WhyPanel(LineWidget):
 
     # -- what every panel can do
 
-    @property
-    def page(self) -> int:
-        return self.size.height - 1
-
-    def hold(self, on: bool) -> None:
-        """Nothing to do: a frozen view has one explanation."""
-
     def scroll_lines(self, n: int) -> None:
         """Up (negative) or down."""
         self._top = min(max(0, self._top + n), max(0, len(self._lines) - self.size.height))
         self.refresh()
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.scroll_lines(-3)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.scroll_lines(3)
 
     def render_line(self, y: int) -> Strip:
         at = self._top + y

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
-from textual import events
 from textual.strip import Strip
 
 from strata_tui.analysis.fate import KEPT, LOST, Fate
 from strata_tui.terminal_text import printable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_panel import LinePanel
 
 if TYPE_CHECKING:
     from strata_tui.analysis.view import View
@@ -35,7 +34,7 @@ _FATES: dict[int, str] = {
 _MISSES = {1: "draft wrong", 2: "bonus wrong", 3: "forced miss"}  # MissCause, whose import has to wait
 
 
-class WindowTable(LineWidget):
+class WindowTable(LinePanel):
     """Newest at the bottom; follows unless it is scrolled back or held."""
 
     PREFIX = "table"
@@ -93,14 +92,6 @@ class WindowTable(LineWidget):
         page, back = self._view.page_of_windows(self._until_ns, max(1, self.size.height - 1), back)
         self._last = int(page["id"][-1]) if back else None
         self._look()
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.scroll_lines(-3)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.scroll_lines(3)
 
     # -- drawing
 

@@ -1,0 +1,84 @@
+"""Every command has its key, its word and its place in the palette."""
+
+import asyncio
+import gzip
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from tests.tui.console import console
+from tests.tui.fake_engine import FakeEngine
+
+from strata_tui.tui.app import Console
+from strata_tui.tui.commands import COMMANDS
+from strata_tui.tui.help import WORDS, Help, keys
+
+
+async def test_e_writes_the_trace_and_says_where_and_from_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with console(size=(200, 50)) as seat:
+        await seat.play(500)
+        await seat.press("e", ms=0)
+        for thread in seat.app._threads:
+            await asyncio.to_thread(thread.join)
+        await seat.play(100)
+        (path,) = tmp_path.glob("strata-*.json.gz")
+        assert len(json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]) > 100
+        assert str(path) in seat.notes and "from the session's start" in seat.notes
+
+
+async def test_help_explains_every_key_and_word() -> None:
+    async with console() as seat:
+        await seat.press("question_mark")
+        assert isinstance(seat.app.screen, Help)
+        page = str(seat.app.screen._page())
+        for name, text in (*keys(), *WORDS):
+            assert name in page and text in page
+        await seat.press("escape")
+        assert not isinstance(seat.app.screen, Help)
+
+
+def test_every_binding_is_a_command_of_the_help() -> None:
+    told = dict(keys())
+    assert len(told) == len(COMMANDS) == len(Console.BINDINGS)
+    assert (
+        "? h" not in told and told["?"] == "every key and word" and "n enter" in told and "shift-left" in told
+    )
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS)
+    used = [key for command in COMMANDS for key in command.keys.split(",")]
+    assert len(set(used)) == len(used), "a key does one thing"
+
+
+async def test_the_palette_has_every_action() -> None:
+    async with console() as seat:
+        commands = {c.title.lower(): c for c in seat.app.get_system_commands(seat.app.screen)}
+        for command in COMMANDS:
+            if command.name not in {"leave", "interrupt"}:
+                assert command.words.lower() in commands
+        await commands["overlap"].callback()
+        assert seat.engine.switches.overlap
+        await seat.press("ctrl+p")
+        assert "palette" in type(seat.app.screen).__name__.lower()
+
+
+async def test_keys_that_need_a_model_wait_for_it() -> None:
+    release = threading.Event()
+    engine = FakeEngine()
+
+    def slow(progress):
+        from tests.tui.fake_model import opened
+
+        progress("reading the model")
+        release.wait(5)
+        return opened(engine)
+
+    app = Console(slow, auto_refresh=False)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("o", "space", "e", "left", "n", "question_mark", "escape")
+        assert not engine.switches.overlap
+        release.set()
+    app.close()
+    assert engine.closed, "an engine that opens after the screen has gone is closed too"

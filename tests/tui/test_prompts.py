@@ -1,0 +1,70 @@
+"""Prompts and the ends of texts."""
+
+import threading
+
+import pytest
+from tests.tui.console import console
+
+
+async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
+    async with console(max_tokens=150) as seat:
+        await seat.play(100)
+        await seat.press("n")
+        assert seat.prompt.has_focus
+        await seat.press(*"oddly", ms=0)
+        assert not seat.engine.switches.overlap, "letters go into the prompt, not to the switches"
+        await seat.press("enter", ms=300)
+        assert not seat.prompt.has_focus and seat.prompt.value == ""
+        assert "[ended by you]" in seat.text and "oddly" in seat.text
+        await seat.play(1500)
+        assert seat.app.sitting.texts.n_started > 3, "text after text"
+        seeds = [sampling["seed"] for sampling in seat.engine.sampling]
+        assert seeds == list(range(7, 7 + len(seeds)))
+
+
+async def test_enter_opens_the_prompt_and_escape_leaves_it() -> None:
+    async with console() as seat:
+        await seat.press("enter")
+        assert seat.prompt.has_focus
+        await seat.press("escape")
+        assert not seat.prompt.has_focus
+
+
+async def test_s_skips_to_the_next_prompt() -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(300)
+        await seat.press("s", ms=200)
+        assert seat.app.sitting.texts.n_started == 2 and "[ended by you]" in seat.text
+
+
+@pytest.mark.parametrize("key", ["x", "ctrl+c"])
+async def test_the_first_press_ends_the_text_the_second_quits(key: str) -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(300)
+        await seat.press(key, ms=300)
+        assert seat.app.is_running and not seat.app.sitting.texts.running
+        assert "stopped" in seat.screen and "[ended by you]" in seat.text
+        written = seat.text
+        await seat.play(500)
+        assert seat.text == written, "nothing is written any more"
+        await seat.pilot.press(key)
+        await seat.pilot.pause()
+        assert not seat.app.is_running or seat.app._exit
+
+
+async def test_after_a_stop_a_prompt_goes_on() -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(300)
+        await seat.press("x", ms=300)
+        await seat.press("n", *"more", "enter", ms=400)
+        assert seat.app.sitting.texts.running and "more" in seat.text
+
+
+async def test_q_quits_and_no_thread_stays() -> None:
+    before = threading.active_count()
+    async with console() as seat:
+        await seat.play(200)
+        await seat.pilot.press("q")
+        await seat.pilot.pause()
+        assert seat.app._exit
+    assert threading.active_count() <= before + 1  # asyncio may keep one of its own
