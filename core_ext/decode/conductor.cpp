@@ -193,6 +193,7 @@ void Conductor::drain() {
 }
 
 void Conductor::abandon() noexcept {
+    schedule_.skip_id();  // drafts for the window that was to come
     for (auto& stage : split_.stages) stage->device().cut(schedule_.last_id());
     if (split_.mtp) split_.mtp->device().cut(schedule_.last_id());
     for (auto& stage : split_.stages) stage->drop_up_to(schedule_.last_id());

@@ -120,7 +120,7 @@ void Session::drop_unlaunched() {
 /// The state holds `rows` more of the prompt; the draft layer follows where it is in use.
 void Session::note_read(int rows) {
     consumed_ += rows;
-    if (p_.split->mtp && in_force_.draft == DraftSource::mtp)
+    if (drafts_.by_layer(in_force_.draft))
         p_.split->mtp->catch_up(consumed_, conductor_.schedule().windows().front().id);
 }
 
@@ -305,7 +305,7 @@ void Session::count_verdict(const Window& window, int accepted, int counted, uin
 /// The draft layer's cells are left as any other arm would leave them: all true rows, no guess.
 void Session::settle_drafts() {
     drafts_.stop();
-    if (p_.split->mtp && in_force_.draft == DraftSource::mtp)
+    if (drafts_.by_layer(in_force_.draft))
         p_.split->mtp->catch_up(consumed_, conductor_.schedule().last_id());
 }
 

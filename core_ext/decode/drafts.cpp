@@ -34,7 +34,7 @@ void Drafts::begin_forced(const SwitchValues& switches, int position, std::span<
 }
 
 void Drafts::catch_up(int length, uint32_t window) {
-    if (mtp_ && source_ == DraftSource::mtp) mtp_->catch_up_behind_chain(length, window);
+    if (chained()) mtp_->catch_up_behind_chain(length, window);
 }
 
 void Drafts::stop() {

@@ -41,6 +41,10 @@ class Drafts {
     void stop();
 
     DraftSource source() const { return source_; }
+    /// Does the draft layer run for this source? Replayed drafts cost what its own do.
+    bool by_layer(DraftSource source) const {
+        return mtp_ && (source == DraftSource::mtp || source == DraftSource::replay);
+    }
     /// Are the predictions made as the switches say?
     bool go_by(const SwitchValues& switches) const {
         return source_ == switches.draft &&
@@ -61,7 +65,7 @@ class Drafts {
   private:
     void start(const SwitchValues& switches, int position, std::span<const int32_t> forced, float stop_below,
                uint32_t window);
-    bool chained() const { return mtp_ && (source_ == DraftSource::mtp || source_ == DraftSource::replay); }
+    bool chained() const { return by_layer(source_); }
     int there() const;
 
     Mtp* const mtp_;

@@ -166,6 +166,7 @@ void Mtp::run(Team& team, const Pass& pass) {
     pass_ns_ = now_ns() - begun;
     const uint64_t ended = device_->book({ProgramKind::draft, pass.window, pass.rows, pass.cell,
                                           device_->has_clock() ? pass.ordered_ns : begun});
+    lasted_ns_ = std::max(start, ended) - start;
     if (job.wanted) {
         outputs_[pass.output % outputs_.size()].there_ns = ended;
         // A draft below the floor is none.
@@ -186,12 +187,14 @@ void Mtp::show_in_time(const Pass& pass) {
         device_->sleep_until(device_->begins(0), ProgramKind::draft, pass.window);
 }
 
-/// A device with a clock computes what is queued before its time, so that its steps may take longer than they
-/// should where there is time before them; but not while the host waits for the output just before.
+/// A device with a clock computes what is queued before its time where its steps take longer than they
+/// should; but not while the host waits for the output just before. Steps that keep their time begin in it: a
+/// cut then finds none that was computed, and counted, before.
 void Mtp::keep_pace(const Pass& pass) {
     if (!device_->has_clock()) return;
     const uint64_t due = device_->begins(0), now = now_ns();
-    if (due <= now || due > now + pass_ns_) return;
+    const bool late = pass_ns_ > lasted_ns_;
+    if (due <= now || (late && due > now + pass_ns_)) return;
     device_->sleep_until(due, ProgramKind::draft, pass.window);
     device_->note_progress();
 }

@@ -90,6 +90,8 @@ class Schedule {
     bool in_flight() const;
     int n_stages() const { return n_stages_; }
     uint32_t last_id() const { return last_id_; }
+    /// No window gets the next id: a draft chain was ordered for it, and is over.
+    void skip_id() { ++last_id_; }
     /// Forgets everything in flight, after an error. Ids go on.
     void abandon();
 
