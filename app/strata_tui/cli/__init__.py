@@ -10,6 +10,14 @@ CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 def main() -> None:
     """The program's entry: runs a command, says errors in one line, sets the exit code."""
+    try:
+        code = _run()
+    except KeyboardInterrupt:  # as early as while modules are imported
+        code = INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> object:
     import click
 
     from strata_tui.cli.group import cli
@@ -17,24 +25,21 @@ def main() -> None:
 
     _open_streams()
     try:
-        code = cli.main(prog_name="strata-tui", standalone_mode=False)
+        return cli.main(prog_name="strata-tui", standalone_mode=False)
     except click.exceptions.Abort:
-        code = INTERRUPTED
+        return INTERRUPTED
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "strata-tui"
-        code = _fail(f"{error.format_message()} (see {where} --help)", BAD_INPUT)
+        return _fail(f"{error.format_message()} (see {where} --help)", BAD_INPUT)
     except BadInput as error:
-        code = _fail(str(error), BAD_INPUT)
+        return _fail(str(error), BAD_INPUT)
     except StrataError as error:
-        code = _fail(str(error), CHECK_FAILED)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+        return _fail(str(error), CHECK_FAILED)
     except BrokenPipeError:  # whoever read our output has gone: nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = CHECK_FAILED
+        return CHECK_FAILED
     except OSError as error:
-        code = _fail(f"{error.filename or 'system'}: {error.strerror or error}", BAD_INPUT)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _fail(f"{error.filename or 'system'}: {error.strerror or error}", BAD_INPUT)
 
 
 def _open_streams() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,10 +22,13 @@ from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
 from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
+from strata_tui.tui.leaving import TERMINAL, terminal_has_gone
+from strata_tui.tui.listening import Listening, MainScreen
 from strata_tui.tui.next_settings import next_settings
 from strata_tui.tui.pace import Pace
 from strata_tui.tui.panel import Panels
 from strata_tui.tui.problem import Problem
+from strata_tui.tui.prompt_line import PromptLine
 from strata_tui.tui.rates import RatesPanel
 from strata_tui.tui.switches import SwitchBar
 from strata_tui.tui.text import TextPanel
@@ -47,7 +53,7 @@ Progress = Callable[[str], None]
 TOLD_S = 10.0
 
 
-class Console(App[None]):
+class Console(Listening, App[None]):
     """The screen of a running engine. What its keys do lies in rooms by subject, named in `commands`.
 
     Args:
@@ -82,6 +88,9 @@ class Console(App[None]):
         self.moving: Moving
         self.keeping: Keeping
         self.log_lines: LogLines
+        self.leaving = False  # on the way out: keys are not answered any more
+        self._leave_with = 0
+        self._on_terminal = os.isatty(TERMINAL)
         self._open_model = open_model
         self._alive = auto_refresh
         self._notes = notes
@@ -94,6 +103,9 @@ class Console(App[None]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return DEFAULTS
+
+    def get_default_screen(self) -> Screen[Any]:
+        return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         self.head = Header(self.glyphs)
@@ -109,7 +121,7 @@ class Console(App[None]):
         self.panels: Panels = Panels(
             {"text": self.text_panel, "log": self.log_panel, "why": self.why_panel, "table": self.table}
         )
-        self.prompt: Input = Input(placeholder="n: a prompt of your own", compact=True)
+        self.prompt: PromptLine = PromptLine(self.tell)
         self.switch_bar = SwitchBar()
         yield self.head
         yield self.problem
@@ -137,18 +149,20 @@ class Console(App[None]):
         self.panels.show("text")
         for note in self._notes:
             self.tell(note)
-        self._leave_on_signals()
+        self._loop = asyncio.get_running_loop()
+        if self.leaving:  # told so before there was a loop
+            self._leave()
         self.call_after_refresh(self.spawn, self._open)
 
-    def _leave_on_signals(self) -> None:
-        """A terminated process leaves the terminal as it was."""
-        import asyncio
-        import signal
+    def leave_at_once(self, return_code: int) -> None:
+        """From a signal handler: whatever keys are queued are not answered any more."""
+        self.leaving = True
+        self._leave_with = return_code
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._leave)
 
-        if threading.current_thread() is threading.main_thread():
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self.exit)
+    def _leave(self) -> None:
+        self.exit(return_code=self._leave_with)
 
     # -- opening and closing
 
@@ -209,7 +223,10 @@ class Console(App[None]):
     # -- the timer
 
     def _round(self) -> None:
-        if not self.lanes.is_attached:  # the screen is being taken down
+        if self.leaving or not self.lanes.is_attached:  # the screen is being taken down
+            return
+        if terminal_has_gone(self._on_terminal):
+            signal.raise_signal(signal.SIGHUP)
             return
         self.refresh_view()
         cpu, wall = time.thread_time(), time.monotonic()
@@ -278,6 +295,8 @@ class Console(App[None]):
     def action_do(self, name: str) -> None:
         """Do what a command of `commands` says, or say why a replay can't."""
         command = BY_NAME[name]
+        if self.leaving:
+            return
         if command.past and self.opened is not None and self.opened.tape is not None:
             from strata_tui.record.playback import LOCKED
 

@@ -103,7 +103,7 @@ COMMANDS = (
         "prompt",
         "n,enter",
         "type a prompt",
-        lambda c: c.prompt.focus(),
+        lambda c: c.set_focus(c.prompt),
         "enter starts it, escape leaves",
         "prompt",
         past=_NO_PROMPT,

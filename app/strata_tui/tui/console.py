@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
+from strata_tui.tui.leaving import WayOut
 from strata_tui.tui.opening import open_model, open_tape
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def _show(opening: Callable[[Progress], Opened], ascii_only: bool, notes: tuple[
     glyphs = ASCII if ascii_only else MONO if os.environ.get("NO_COLOR") else COLOUR
     app = Console(opening, glyphs, notes=notes)
     try:
-        app.run()
+        with WayOut(app):
+            app.run()
     finally:
         gc.enable()
         app.close()
     if app.open_error is not None:
         raise app.open_error
-    return 0
+    return app.return_code or 0

@@ -1,0 +1,36 @@
+"""The line in which a prompt is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.widgets import Input
+
+from strata_tui.tui.listening import Listening
+
+LONGEST = 2000  # characters; what a key costs grows with them
+
+
+class PromptLine(Listening, Input):
+    """One line of bounded length.
+
+    Args:
+        told: takes a line to tell.
+    """
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        super().__init__(placeholder="n: a prompt of your own", compact=True, max_length=LONGEST)
+        self._told = told
+        self._is_full = False  # and it has been said
+
+    def restricted(self) -> None:
+        """Said once for a prompt, not with every key."""
+        if not self._is_full:
+            self._is_full = True
+            self._told(
+                f"a prompt typed here has {LONGEST:,} characters at most; strata-tui run -f FILE reads "
+                "longer ones"
+            )
+
+    def watch_value(self, value: str) -> None:
+        self._is_full &= len(value) >= LONGEST
