@@ -100,4 +100,6 @@ class SwitchId(IntEnum):
     chain_ahead = 11
 
 
+DRAFTS = ("none", "mtp", "lookup", "replay")
+"""Sources of drafts, as the value of their switch stands in an event."""
 IN_MILLIONTHS = frozenset({SwitchId.draft_min_p, SwitchId.theta})  # how these switches' values are stored

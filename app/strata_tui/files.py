@@ -20,13 +20,24 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """
     target = path.resolve()
     if target.exists() and not target.is_file():
-        with target.open("wb") as file:
+        with named(path), target.open("wb") as file:
             yield file
         return
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with unfinished.open("wb") as file:
+        with named(path), unfinished.open("wb") as file:
             yield file
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """What the system says of a full disk names no file: it names `path` then."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_tui.events import DRAFT_LANE, Events, Kind, WindowFate
+from strata_tui.terminal_text import counted
 
 
 class Explained(Protocol):
@@ -256,12 +257,12 @@ def summary_lines(
     cached = f", {r['cached_tokens']} of them cached" if r["cached_tokens"] else ""
     lines = ["EMULATED devices: tokens and verdicts are real, times are the rig's"] if emulated else []
     lines += [
-        f"prompt: {r['prompt_tokens']} tokens{cached}, read at {prefill} tok/s; "
+        f"prompt: {counted(r['prompt_tokens'], 'token')}{cached}, read at {prefill} tok/s; "
         f"first token after {show(r['time_to_first_token_ms'], '.1f')} ms",
-        f"text: {stats['generated']} tokens ({finish}), {show(r['tokens_per_s'], '.1f')} tok/s = "
+        f"text: {counted(stats['generated'], 'token')} ({finish}), {show(r['tokens_per_s'], '.1f')} tok/s = "
         f"{show(r['tokens_per_window'], '.2f')} tokens per window / "
         f"{show(r['ms_per_window'], '.2f')} ms per window, "
-        f"{r['windows']} windows ({r['windows_overlapped']} overlapped)",
+        f"{counted(r['windows'], 'window')} ({r['windows_overlapped']} overlapped)",
     ]
     if r["drafted"]:
         shares = " ".join(f"{share:.2f}" for share in r["accepted_per_position"])

@@ -11,6 +11,11 @@ _UNSAFE = re.compile(
 _LINE_ENDS = re.compile("\r\n|[\u2028\u2029]")
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 text`, `2,000 texts`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def printable(text: str, newlines: bool = True) -> str:
     """A model's or a file's text, fit for a terminal: nothing in it can move a cursor, colour or hide.
 

@@ -273,7 +273,14 @@ def test_drafts_of_a_window_carry_their_fate() -> None:
 
 @pytest.mark.parametrize(
     ("switch", "value", "text"),
-    [(0, 1, "overlap=1"), (5, 250_000, "theta=0.25"), (3, 4, "draft-max=4"), (99, 1, "SwitchId 99=1")],
+    [
+        (0, 1, "overlap=1"),
+        (5, 250_000, "theta=0.25"),
+        (3, 4, "draft-max=4"),
+        (2, 1, "draft=mtp"),
+        (2, 9, "draft=9"),
+        (99, 1, "SwitchId 99=1"),
+    ],
 )
 def test_toggles_are_told_in_the_words_of_the_command_line(switch: int, value: int, text: str) -> None:
     assert toggle_text(switch, value) == text

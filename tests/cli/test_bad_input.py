@@ -176,3 +176,20 @@ def test_eval_needs_tokens_and_a_file(strata: Strata, option: str, tmp_path: Pat
 @pytest.mark.parametrize("output", [".", "nowhere/out.npz"])
 def test_eval_refuses_an_output_before_the_work(strata: Strata, output: str, tmp_path: Path) -> None:
     assert "-o" in strata("eval", QWEN35, "--tokens", "1,2", "-o", tmp_path / output).error
+
+
+@pytest.mark.parametrize("command", [(), ("open",), ("run", "-p", "x"), ("bench",)])
+def test_a_recording_where_a_model_is_expected(
+    strata: Strata, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.strata"
+    assert strata("run", QWEN35, "--tokens", "1,2", "-n", "4", "--record", path).code == 0
+    error = strata(*command[:1], path, *command[1:]).error
+    assert f"got a recording: strata-tui replay {path} plays it" in error
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("flag", ["--trace", "--log"])
+def test_a_full_disk_is_told_with_the_files_name(strata: Strata, flag: str) -> None:
+    done = strata("run", QWEN35, "--tokens", "1,2", "-n", "4", flag, "/dev/full")
+    assert done.code == 2 and done.err.splitlines()[-1] == "strata-tui: /dev/full: No space left on device"

@@ -43,7 +43,7 @@ def test_export_writes_what_the_run_would_have_traced(strata: Strata, tmp_path: 
     recording, trace, exported = (tmp_path / name for name in ("a.strata", "a.json.gz", "b.json.gz"))
     assert strata(*RUN, "--record", recording, "--trace", trace).code == 0
     done = strata("export", recording, "-o", exported)
-    assert (done.code, done.out) == (0, "") and "1 texts" in done.err
+    assert (done.code, done.out) == (0, "") and "1 text\n" in done.err
 
     def records(path: Path) -> list[str]:
         told = json.loads(gzip.decompress(path.read_bytes()))

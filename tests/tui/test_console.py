@@ -14,6 +14,7 @@ def test_garbage_is_collected_again_behind_the_first_paint(monkeypatch: pytest.M
 
     class Screen:
         open_error = None
+        return_code = 0
 
         def __init__(self, open_model: Any, *_: object, **__: object) -> None:
             self.open_model = open_model

@@ -212,3 +212,14 @@ async def test_the_switch_bar_says_what_was_asked_for() -> None:
         }
         toggles = [e for e in seat.app.sitting.view.events if e["kind"] == Kind.toggle]
         assert {toggle_text(int(e["a"]), int(e["b"])).split("=")[0] for e in toggles} >= {"overlap", "draft"}
+
+
+async def test_while_decoding_is_paused_the_head_says_so() -> None:
+    async with console() as seat:
+        await seat.play(500)
+        assert "live" in seat.screen.split("\n")[0]
+        await seat.press("p", ms=200)
+        head = seat.screen.split("\n")[0]
+        assert "decoding paused" in head and "live" not in head
+        await seat.press("p", ms=200)
+        assert "live" in seat.screen.split("\n")[0]

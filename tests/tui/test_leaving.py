@@ -90,7 +90,9 @@ def test_ctrl_c_while_it_starts_is_a_clean_exit(after_s: float) -> None:
             its.process.send_signal(signal.SIGINT)
         assert its.wait() in (130, -signal.SIGINT)
         lines = its.out.split(b"Traceback")
-        assert len(lines) == 1 or b"strata_tui" not in lines[1], "before our first line it is the interpreter's"
+        assert len(lines) == 1 or b"strata_tui" not in lines[1], (
+            "before our first line it is the interpreter's"
+        )
 
 
 def test_a_prompt_has_its_longest_and_says_so_once() -> None:

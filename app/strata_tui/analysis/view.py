@@ -30,6 +30,7 @@ from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanArray, SpanTrack
 from strata_tui.analysis.windows import WindowArray, WindowLog
 from strata_tui.events import (
     DRAFT_LANE,
+    DRAFTS,
     EVENT_DTYPE,
     HOST_LANE,
     IN_MILLIONTHS,
@@ -411,8 +412,10 @@ class View:
 
 
 def toggle_text(switch: int, value: int) -> str:
-    """A switch event in the words of the command line: `overlap=1`, `draft-max=4`, `theta=0.2`."""
+    """A switch event in the words of the command line: `overlap=1`, `draft=mtp`, `theta=0.2`."""
     shown = f"{value / 1e6:g}" if switch in IN_MILLIONTHS else str(value)
+    if switch == SwitchId.draft and 0 <= value < len(DRAFTS):
+        shown = DRAFTS[value]
     return f"{_name(SwitchId, switch).replace('_', '-')}={shown}"
 
 

@@ -13,6 +13,7 @@ from strata_tui.bench.figures import DEPTHS, Figures, figures
 from strata_tui.bench.interleaved import Results, notices
 from strata_tui.bench.one_run import Request, Run
 from strata_tui.bench.spread import distinguishable, in_words
+from strata_tui.terminal_text import counted
 
 
 @dataclass
@@ -234,7 +235,7 @@ def _text_verdict(results: Results) -> str:
     if results.identical:
         kinds = {group for _, group in results.groups}
         within = "" if len(kinds) == 1 else " within each K/V type and set of kernels"
-        return f"{results.compared + len(results.groups)} texts identical{within}"
+        return f"{counted(results.compared + len(results.groups), 'text')} identical{within}"
     return f"TEXTS DIFFER ({len(results.differences)})"
 
 

@@ -12,6 +12,7 @@ from strata_tui.check.compare import Outcome
 from strata_tui.check.coverage import counts, uncovered
 from strata_tui.check.plan import Mode, covered_combinations
 from strata_tui.check.run import Result, tokens_sha256
+from strata_tui.terminal_text import counted
 
 FATES = ("launched", "kept", "rolled_back")
 
@@ -107,7 +108,7 @@ def verdict_lines(summary: Summary) -> list[str]:
     elif differing:
         lines.append(f"{differing} of {len(results)} arms differ from plain decoding")
     else:
-        texts = f"{len(results)} texts and states are those of plain decoding"
+        texts = f"{counted(len(results), 'text')} and states are those of plain decoding"
         lines.append(texts + (", but the run does not cover what it claims" if summary.uncovered else ""))
     return lines
 

@@ -30,6 +30,7 @@ def command(recording: Path, output: Path) -> None:
         raise BadInput(f"-o: expected a name that ends in {', '.join(_ENDINGS)}, got {output.name}")
     from strata_tui.cli.headless import output_file
     from strata_tui.record.reading import open_recording
+    from strata_tui.terminal_text import counted
 
     output_file(output, "-o")
     opened = open_recording(recording)
@@ -43,4 +44,5 @@ def command(recording: Path, output: Path) -> None:
         write_trace(output, opened.events, opened.trace_meta())
     if opened.note:
         print(opened.note, file=sys.stderr)
-    print(f"{output}: {len(opened.events):,} events, {len(opened.requests)} texts", file=sys.stderr)
+    what = f"{counted(len(opened.events), 'event')}, {counted(len(opened.requests), 'text')}"
+    print(f"{output}: {what}", file=sys.stderr)

@@ -238,7 +238,9 @@ def log_lines(options: RunOptions) -> Iterator[Callable[[str], None]]:
     if options.log is None:
         yield lambda line: print(line, file=sys.stderr)
         return
-    with options.log.open("a", encoding="utf-8") as file:
+    from strata_tui.files import named
+
+    with named(options.log), options.log.open("a", encoding="utf-8") as file:
         yield lambda line: print(line, file=file)
 
 

@@ -140,6 +140,8 @@ def gather(
     Raises:
         BadInput: a value that can't be used.
     """
+    if model is not None:
+        _is_no_recording(model)
     profile = load_profile(options["profile"]) if options["profile"] else Profile(name="")
     switches, notes = resolve(_switch_flags(options), profile.switches)
     if profile.per_node:
@@ -164,6 +166,18 @@ def gather(
         notes=(*notes, *of_reports),
         **request,
     )
+
+
+def _is_no_recording(model: Path) -> None:
+    from strata_tui.record.frames import MAGIC  # here: no other file needs it
+
+    try:
+        with model.open("rb") as file:
+            start = file.read(len(MAGIC))
+    except OSError:
+        return  # who opens it says why
+    if start == MAGIC:
+        raise BadInput(f"{model}: expected a model file, got a recording: strata-tui replay {model} plays it")
 
 
 def _per_node(profile: Profile, notes: list[str]) -> Profile:

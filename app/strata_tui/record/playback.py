@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from strata_tui.errors import BadInput
-from strata_tui.events import IN_MILLIONTHS, Events, Kind, SwitchId
+from strata_tui.events import DRAFTS, IN_MILLIONTHS, Events, Kind, SwitchId
 from strata_tui.record.recording import Recording
 from strata_tui.switches import BY_NAME, ON_OFF
 
 SPEEDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-DRAFTS = ("none", "mtp", "lookup", "replay")  # as a toggle's event numbers them
 LOCKED = "[replay] switches belong to the run that was recorded: a replay can't flip them"
 
 

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from strata_tui.events import (
     DRAFT_LANE,
+    DRAFTS,
     HOST_LANE,
     IN_MILLIONTHS,
     Events,
@@ -414,6 +415,8 @@ def _moment(kind: int, window: int, a: int, b: int) -> tuple[str, dict[str, int]
         return f"miss: {cause}", {"window": window, "second_choice_right": b}
     if kind == Kind.toggle:
         value = f"{b / 1e6:g}" if a in IN_MILLIONTHS else str(b)
+        if a == SwitchId.draft and 0 <= b < len(DRAFTS):
+            value = DRAFTS[b]
         return f"{_member(SwitchId, a)} = {value}", {"window": window}
     if kind == Kind.request_begin:
         return f"request {window}", {"prompt_tokens": a, "cached_tokens": b}

@@ -16,6 +16,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
+from strata_tui.tui.colourless import Colourless
 from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_key
 from strata_tui.tui.flip_line import FlipLine
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
@@ -97,6 +98,8 @@ class Console(Listening, App[None]):
         self._pace = Pace()
         self._last_round = (0.0, 0.0)
         self._threads: list[threading.Thread] = []
+        if self.no_color:
+            self._filters[:] = [Colourless()]
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "strata-dark"
@@ -145,6 +148,7 @@ class Console(Listening, App[None]):
 
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
+        self.set_class(self.no_color, "-colourless")
         self.problem.clear()
         self.panels.show("text")
         for note in self._notes:

@@ -25,6 +25,7 @@ def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: in
         A line that says where it is and from when on it tells.
     """
     from strata_tui.record.trace import write_trace
+    from strata_tui.terminal_text import counted
 
     write_trace(path, events, opened.trace_meta())
     first = int(events["start_ns"][0]) if let_go and len(events) else begin_ns
@@ -34,4 +35,4 @@ def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: in
         else "from the session's start"
     )
     lost = f"; {dropped:,} events were dropped" if dropped else ""
-    return f"{path.resolve()} ({len(events):,} events, {since}{lost})"
+    return f"{path.resolve()} ({counted(len(events), 'event')}, {since}{lost})"

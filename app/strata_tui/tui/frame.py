@@ -53,7 +53,7 @@ class Frame:
     model: ModelLabel
     now_ns: int
     begin_ns: int  # of the session: the ruler's zero
-    state: str  # "live" | "stopped" | "opening"
+    state: str  # "live" | "paused" (decoding is) | "stopped"
     behind_ns: int | None  # how far the frozen view lies behind the present; None = live
     picture: Picture
     windows: WindowArray

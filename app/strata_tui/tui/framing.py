@@ -59,7 +59,9 @@ class Framing:
 
     def _state(self) -> str:
         texts = self._sitting.texts
-        return "stopped" if texts.stopped and not texts.running else "live"
+        if texts.stopped and not texts.running:
+            return "stopped"
+        return "paused" if self._sitting.switches.paused else "live"
 
     def _rates(self, now: int) -> Rates:
         if self.rates is None or now >= self._rates_due_ns:

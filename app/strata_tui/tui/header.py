@@ -76,6 +76,8 @@ class Header(LineWidget):
             return (*labels, ("paused", f" {self.glyphs.pause} PAUSED {behind} "))
         if frame.state == "stopped":
             return (*labels, ("dim", text + f"{self.glyphs.stopped} stopped "))
+        if frame.state == "paused":
+            return (*labels, ("dim", text), ("paused", f" {self.glyphs.pause} decoding paused "))
         return (*labels, ("dim", text), ("name", f"{self.glyphs.live} live "))
 
     def _tape(self, tape: Tape) -> tuple[tuple[str, str], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strata_tui.terminal_text import counted
 from strata_tui.tui.export import dated, export
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Keeping:
             return
         self._recorder.take(events)
         if self._recorder.error:
-            self._desk.tell(self._recorder.error, "error")
+            self._desk.tell(f"{self._recorder.path}: {self._recorder.error}", "error")
             self.stop()
 
     def record(self) -> None:
@@ -68,7 +69,8 @@ class Keeping:
 
         def close() -> None:
             recorder.close(dropped)
-            line = recorder.error or f"{recorder.path.resolve()} ({recorder.n_events:,} events)"
+            told = recorder.error or counted(recorder.n_events, "event")
+            line = f"{recorder.path.resolve()} ({told})"
             self._desk.from_thread(self._desk.tell, line)
 
         self._desk.spawn(close)
