@@ -228,7 +228,7 @@ class FakeEngine:
         self._t = max(self._t, self.clock.now_ns)
         self._note(Kind.request_begin, self._t, window=self._request, a=n_prompt)
         self._toggles(first=self._request == 1)
-        self._written, self._limit, self._drafts, self._position = 0, max_tokens or 200, 0, n_prompt
+        self._written, self._limit, self._drafts, self._position = 0, max_tokens or 200, 0, n_prompt - 1
         for start in range(0, n_prompt, 32):
             self._window += 1
             for s, ms in enumerate(self._stage_ms):

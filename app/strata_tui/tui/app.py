@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 TOLD_S = 10.0
+NEWEST_WINDOWS = 16  # among which those in flight are
 
 
 class Console(Listening, App[None]):
@@ -269,12 +270,24 @@ class Console(Listening, App[None]):
         self.switch_bar.show(frame)
         self.lanes.show(frame)
         self.strip.show(frame)
+        self._foresee(frame)
         self.flips.measure(frame.now_ns)
         self.flip_line.show(self.sitting.measuring.line)
         if self.panels.shown == "why":
             self._explain(frame)
         elif self.panels.shown == "table":
             self.table.show(self.sitting.view, frame.seen_ns, self.sitting.opened.piece)
+
+    def _foresee(self, frame: Frame) -> None:
+        """Drafts behind the text, unless the windows on the screen are of another moment."""
+        from strata_tui.terminal_text import printable
+        from strata_tui.tui.drafted import drafted
+
+        if frame.behind_ns is None:
+            sitting = self.sitting
+            newest = sitting.view.windows_before(frame.now_ns, NEWEST_WINDOWS)
+            spans = drafted(newest, sitting.texts.n_tokens, sitting.opened.piece)
+            self.text_panel.foresee([(printable(text, newlines=False), style) for text, style in spans])
 
     def _explain(self, frame: Frame) -> None:
         from strata_tui.tui.predicting import prediction_line

@@ -15,6 +15,7 @@ class _Cue(NamedTuple):
     at_ns: int
     text: str
     style: str
+    n_tokens: int = 0
     begins: bool = False
     ended: Request | None = None
 
@@ -28,6 +29,7 @@ class PlayedTexts:
     def __init__(self, tape: Playback) -> None:
         self.n_started = 0
         self.running = False
+        self.n_tokens = 0  # of the prompt and of the text that has come
         self.stopped = False  # the recording has been played to its end
         self.error = ""
         self.ended: dict[str, Any] | None = None
@@ -53,6 +55,7 @@ class PlayedTexts:
             cue = self._cues[self._next]
             self._next += 1
             pieces.append((cue.text, cue.style))
+            self.n_tokens = cue.n_tokens if cue.begins else self.n_tokens + cue.n_tokens
             if cue.begins:
                 self.n_started, self.running, self.error = self.n_started + 1, True, ""
             if cue.ended is not None:
@@ -65,8 +68,9 @@ class PlayedTexts:
 
 
 def _cues(request: Request) -> list[_Cue]:
-    cues = [_Cue(request.begin_ns, request.prompt, "prompt", begins=True)]
-    cues += [_Cue(piece.at_ns, piece.text, "text") for piece in request.pieces]
+    n_begun = len(request.prompt_tokens) + len(request.emitted)
+    cues = [_Cue(request.begin_ns, request.prompt, "prompt", n_begun, begins=True)]
+    cues += [_Cue(piece.at_ns, piece.text, "text", len(piece.tokens)) for piece in request.pieces]
     if request.end_ns is not None:
         cues.append(_Cue(request.end_ns, f"\n{ending(request.finish)}\n\n", "note", ended=request))
     return cues

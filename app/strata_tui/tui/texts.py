@@ -69,6 +69,11 @@ class Texts:
             recorder.wrote(now, (), self._written)
 
     @property
+    def n_tokens(self) -> int:
+        """Of the prompt and of the text as far as it has been read; 0 = none is being written."""
+        return len(self._request[0]) + self._n_read if self.running else 0
+
+    @property
     def running(self) -> bool:
         """A text is being written."""
         return self._decoder is not None
