@@ -87,10 +87,13 @@ TEST(mtp_follows_the_verdicts_whatever_is_kept) {
     for (const DraftSource draft : {DraftSource::mtp, DraftSource::replay}) {
         Arm arm{3, 1, 64, KvType::F16, true, draft, 3, 64};
         arm.windows = 3;
+        // So that the drafts of a guess are there before the window ahead has its verdict.
+        arm.pace.kind = PaceSpec::Kind::even;
+        arm.pace.lasts_ns[static_cast<int>(ProgramKind::forward)] = 3'000'000;
         Engine engine(file, options_of(*file, arm));
         set_switches(engine, arm);
         const Outcome outcome = run(*engine.session(), request);
-        CHECK(draft == DraftSource::mtp || outcome.stats.guesses.kept > 20);
+        CHECK(draft == DraftSource::mtp || outcome.stats.guesses.kept > 0);
         CHECK(outcome.draft.has_value() && outcome.draft->first == int(outcome.tokens.size()) - 1);
         std::vector<Event> events;
         engine.recorder().drain(events);
