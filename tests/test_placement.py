@@ -8,7 +8,7 @@ import pytest
 
 from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice, Pace, Placement
-from strata_tui.placement import balanced_split, crowded, place
+from strata_tui.placement import balanced_split, crowded, place, programs_at_once
 
 
 @dataclass
@@ -166,3 +166,11 @@ def refused_device(text: str, kind: str) -> None:
         DeviceChoice.parse(text, "STRATA_SPLIT_DEVICE")
     assert str(refused.value).startswith(f"STRATA_SPLIT_DEVICE: expected {kind}")
     assert str(refused.value).endswith(f"got {text!r}")
+
+
+def test_programs_run_side_by_side_as_far_as_their_teams_have_cores() -> None:
+    assert programs_at_once([DeviceChoice(threads=1)] * 4, n_cores=2) == 2
+    assert programs_at_once([DeviceChoice(threads=2), DeviceChoice(threads=3)], n_cores=16) == 5
+    assert programs_at_once([DeviceChoice(threads=8)], n_cores=2) == 1
+    pinned = [DeviceChoice(threads=1, cores=(0,)), DeviceChoice(threads=1, cores=(1,))]
+    assert programs_at_once(pinned, n_cores=16) == 2

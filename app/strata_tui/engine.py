@@ -15,7 +15,7 @@ from strata_tui.events import Events
 from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
 from strata_tui.options import GREEDY, DeviceChoice, Placement, Sampling, parse_split
 from strata_tui.paced import MAX_WINDOW_ROWS, table
-from strata_tui.placement import crowded, place
+from strata_tui.placement import crowded, place, programs_at_once
 from strata_tui.switches import BY_NAME
 from strata_tui.tokenizer import Tokenizer
 
@@ -252,6 +252,8 @@ class Engine:
         switches: live switches.
         stages: what lies where: index, device, first_layer, last_layer, bytes.
         emulated: is the time of some stage not this machine's, but a paced or even device's?
+        programs_at_once: of stages and draft layer, that the cores run side by side; None = each has a device
+            of its own, or times are emulated.
     """
 
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
@@ -268,6 +270,7 @@ class Engine:
         self.switches = Switches(self.native)
         self.stages = self.native.stages
         self.emulated = self.native.emulated
+        self.programs_at_once = None if self.emulated else programs_at_once(devices, n_cores)
         self.n_layers = self.native.n_layers
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context

@@ -109,6 +109,17 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
     return split, devices
 
 
+def programs_at_once(devices: Sequence[DeviceChoice], n_cores: int) -> int:
+    """How many programs run side by side at their full speed, each on a team of its stage's threads.
+
+    Args:
+        devices: as placed, one a stage; pinned ones share the cores that they are pinned to.
+    """
+    pinned = set[int]().union(*(device.cores for device in devices))
+    cores = len(pinned) if all(device.cores for device in devices) else n_cores
+    return max(1, cores // max(device.threads or 1 for device in devices))
+
+
 def crowded(devices: Sequence[DeviceChoice], n_cores: int) -> list[str]:
     """A line for each stage whose threads take turns on its cores; one for all where they are alike."""
     lines = {

@@ -82,6 +82,26 @@ def test_what_was_recorded_gives_what_would_have_been(seed: int, recorded: int, 
     assert got.tokens_per_s == pytest.approx(got.tokens_per_window / got.ms_per_window * 1e3)
 
 
+def test_what_the_model_misses_of_the_recording_is_missed_in_no_prediction() -> None:
+    """Time that no part has: the machine did something else between two windows."""
+    right = true_text(3)
+    events = events_of(played(SERIAL, right), RIG, right)
+    slow = events.copy()
+    for name in ("start_ns", "dur_ns"):
+        slow[name] = slow[name] * 5 // 4
+    # Everything lasts a quarter longer, but for the stages' own times.
+    slow["dur_ns"][slow["kind"] == Kind.run] = events["dur_ns"][slow["kind"] == Kind.run]
+    model, late = WhatIf(events, 3, SERIAL), WhatIf(slow, 3, SERIAL)
+    assert model.off == pytest.approx(0.0, abs=0.002)
+    assert late.predict(SERIAL).ms_per_window == pytest.approx(
+        model.predict(SERIAL).ms_per_window * 1.25, rel=0.01
+    )
+    assert model.predict(SERIAL).basis[1:] == ()
+    assert late.off == 0 or any("taken off" in line for line in late.predict(SERIAL).basis) == (
+        abs(late.off) >= 0.02
+    )
+
+
 def test_another_link_and_balanced_stages() -> None:
     right = true_text(7)
     model = WhatIf(events_of(played(SERIAL, right), RIG, right), 3, SERIAL)

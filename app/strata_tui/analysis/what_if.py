@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from strata_tui.analysis.bound import actual_ns
 from strata_tui.analysis.costs import Costs, read_costs
 from strata_tui.analysis.crowd import Crowd
 from strata_tui.analysis.passages import passages
@@ -25,6 +26,7 @@ from strata_tui.events import Events
 ROUNDS = 6  # until a crowd and the schedule that it slows fit one another
 DRAWS = 8  # of what the recording doesn't tell; their mean counts. Fewer for long texts, which vary less:
 DRAWN_TOKENS = 8192
+SAID_OFF = 0.02
 
 # Where the engine leaves the letter of the specification, each time for less waiting: a verdict doesn't wait
 # for a draft step, a tail is continued with no catch-up before it, a commit that was right isn't done again.
@@ -72,6 +74,16 @@ class Prediction:
         return self.tokens_per_window / self.ms_per_window * 1e3
 
 
+@dataclass(frozen=True)
+class _Played:
+    """Means over what had to be drawn; ms from the first start to the last verdict."""
+
+    windows: float
+    ms: float
+    launched: float
+    kept: float
+
+
 class WhatIf:
     """The model of one recorded text.
 
@@ -79,6 +91,9 @@ class WhatIf:
         events: of one request.
         recorded: the setting that it ran with.
         cores: that the stages share (one thread each), and the draft layer; None: each has its own.
+
+    Attributes:
+        off: of the model of the recorded setting, over what was measured, less 1; predictions are rid of it.
 
     Raises:
         BadInput: there is nothing to predict from.
@@ -93,6 +108,12 @@ class WhatIf:
         self.costs: Costs = costs
         self.tape: Tape = read_tape(events, windows)
         self.n_stages, self.cores = n_stages, cores
+        own = self._played(recorded)
+        n_verified = sum(window.verified for window in windows)
+        took = actual_ns(windows, events, n_stages) / 1e6 / n_verified
+        # The schedule of the recording itself, modelled, over what it took. What is left is not in the model
+        # (other work on the machine above all) and taken to be there in every setting alike.
+        self.off = own.ms / own.windows / took - 1 if took > 0 else 0.0
 
     def predict(self, setting: Setting) -> Prediction:
         """What the same text would have taken.
@@ -105,20 +126,27 @@ class WhatIf:
                 f"[what-if] expected at most the {self.recorded.draft_max} drafts of the recording, "
                 f"got {setting.draft_max}"
             )
-        draws = max(1, min(DRAWS, DRAWN_TOKENS // self.tape.tokens)) if self.tape.unknown else 1
-        texts = [self._simulate(setting, self.tape.drawn(seed)) for seed in range(draws)]
-        windows = float(np.mean([len(_verified(text)) for text in texts]))
-        ms = float(np.mean([_verified(text)[-1].verdict_ms for text in texts]))
-        fates = [window.fate for text in texts for window in text]
-        launched = sum(fate.startswith("kept") or fate in ("rolled back", "ended") for fate in fates)
+        played = self._played(setting)
         return Prediction(
             setting=setting,
-            ms_per_window=ms / windows,
-            tokens_per_window=self.tape.tokens / windows,
-            windows=windows,
+            ms_per_window=played.ms / (1 + self.off) / played.windows,
+            tokens_per_window=self.tape.tokens / played.windows,
+            windows=played.windows,
+            launched=played.launched,
+            kept=played.kept,
+            basis=tuple(self._basis(setting)),
+        )
+
+    def _played(self, setting: Setting) -> _Played:
+        draws = max(1, min(DRAWS, DRAWN_TOKENS // self.tape.tokens)) if self.tape.unknown else 1
+        texts = [self._simulate(setting, self.tape.drawn(seed)) for seed in range(draws)]
+        fates = [window.fate for text in texts for window in text]
+        launched = sum(fate.startswith("kept") or fate in ("rolled back", "ended") for fate in fates)
+        return _Played(
+            windows=float(np.mean([len(_verified(text)) for text in texts])),
+            ms=float(np.mean([_verified(text)[-1].verdict_ms - text[0].start_ms[0] for text in texts])),
             launched=launched / draws,
             kept=sum(fate.startswith("kept") for fate in fates) / draws,
-            basis=tuple(self._basis(setting)),
         )
 
     def _simulate(self, setting: Setting, tape: Tape) -> list[Window]:
@@ -207,6 +235,10 @@ class WhatIf:
 
     def _basis(self, setting: Setting) -> list[str]:
         lines = [f"{self.tape.tokens} tokens recorded with {_text(self.recorded)}"]
+        if abs(self.off) >= SAID_OFF:
+            lines.append(
+                f"the model of the recorded setting is {self.off:+.0%} off; predictions are rid of that"
+            )
         if setting.pipeline_windows > 1 or setting.draft_max != self.recorded.draft_max:
             lines += self.tape.basis
         if setting.overlap and not self.recorded.overlap and setting.hand_off_ms is None:

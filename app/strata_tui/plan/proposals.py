@@ -75,7 +75,11 @@ def candidates(n_stages: int, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def propose(
-    split: Sequence[int], serial: Measured, pipelined: Measured | None, asked: Mapping[str, Any]
+    split: Sequence[int],
+    serial: Measured,
+    pipelined: Measured | None,
+    asked: Mapping[str, Any],
+    programs_at_once: int | None = None,
 ) -> list[Proposal]:
     """Every candidate on this split, the most tokens per second first.
 
@@ -84,11 +88,12 @@ def propose(
         pipelined: guesses of all depths, recorded too: what runs side by side is predicted from it, since
             stages may be slower side by side than alone.
         asked: see `as_asked`.
+        programs_at_once: see `Engine`.
     """
     n_stages = len(split) + 1
     models = {
-        False: _model(serial, n_stages),
-        True: _model(pipelined, n_stages) if pipelined is not None else _model(serial, n_stages),
+        False: _model(serial, n_stages, programs_at_once),
+        True: _model(pipelined or serial, n_stages, programs_at_once),
     }
     proposals = []
     for switches in candidates(n_stages, asked):
@@ -99,5 +104,5 @@ def propose(
     return sorted(proposals, key=lambda p: -p.prediction.tokens_per_s)
 
 
-def _model(measured: Measured, n_stages: int) -> WhatIf:
-    return WhatIf(measured.events, n_stages, Setting.of(dict(measured.run.in_force)))
+def _model(measured: Measured, n_stages: int, programs_at_once: int | None) -> WhatIf:
+    return WhatIf(measured.events, n_stages, Setting.of(dict(measured.run.in_force)), programs_at_once)

@@ -34,6 +34,7 @@ class ModelLabel:
     has_draft_layer: bool
     emulated: bool
     pipeline_max: int = 0  # windows in flight that there is memory for
+    programs_at_once: int | None = None  # see Engine
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strata_tui.analysis.bound import actual_ns
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.flips import verified_since
-from strata_tui.analysis.passages import passages
 from strata_tui.analysis.why import last_flip
 from strata_tui.tui.switches import shown
 
 if TYPE_CHECKING:
     from strata_tui.analysis.view import View
     from strata_tui.events import Events
+    from strata_tui.tui.frame import ModelLabel
 
 FEWEST, MOST = 30, 80  # windows that a prediction rests on
 OFTEN_NS = 20_000_000_000
@@ -63,10 +62,10 @@ class Predicting:
     """
 
     def __init__(
-        self, view: View, pipeline_max: int, spawn: Callable[[Callable[[], None]], None], spare: bool = True
+        self, view: View, label: ModelLabel, spawn: Callable[[Callable[[], None]], None], spare: bool = True
     ) -> None:
         self._view = view
-        self._pipeline_max = pipeline_max
+        self._label = label
         self._spawn = spawn
         self._spare = spare
         self._running = False
@@ -117,7 +116,7 @@ class Predicting:
     ) -> None:
         begin = time.thread_time_ns()
         try:
-            made = predicted(events, self._view.n_stages, self._pipeline_max, in_force, asked)
+            made = predicted(events, self._label, in_force, asked)
         except Exception:  # a model that fails says nothing; the console goes on
             made = Model((), 0.0)
         cost_ns = time.thread_time_ns() - begin if self._spare else 0
@@ -126,9 +125,7 @@ class Predicting:
         self._running = False
 
 
-def predicted(
-    events: Events, n_stages: int, pipeline_max: int, in_force: dict[str, Any], asked: dict[str, Any]
-) -> Model:
+def predicted(events: Events, label: ModelLabel, in_force: dict[str, Any], asked: dict[str, Any]) -> Model:
     """What each switch of `asked` would give, the best first.
 
     Raises:
@@ -136,14 +133,11 @@ def predicted(
     """
     from strata_tui.analysis.what_if import Setting, WhatIf
 
-    now = Setting.of(in_force, allocated=max(1, pipeline_max))
-    model = WhatIf(events, n_stages, now)
+    now = Setting.of(in_force, allocated=max(1, label.pipeline_max))
+    model = WhatIf(events, len(label.stages), now, label.programs_at_once)
     base = model.predict(now)
-    windows = passages(events)
-    n = sum(window.verified for window in windows)
-    off = base.ms_per_window * n * 1e6 / actual_ns(windows, events, n_stages) - 1
-    if abs(off) > MOST_OFF:
-        return Model((), off)
+    if abs(model.off) > MOST_OFF:
+        return Model((), model.off)
     made = []
     for name, value in asked.items():
         if value == in_force.get(name) or (name == "draft_max" and value > now.draft_max):
@@ -151,7 +145,7 @@ def predicted(
         other = model.predict(replace(now, **{name: value}))
         gain = other.tokens_per_s / base.tokens_per_s - 1
         made.append(Predicted(name, value, gain, other.ms_per_window))
-    return Model(tuple(sorted(made, key=lambda prediction: -prediction.gain)), off)
+    return Model(tuple(sorted(made, key=lambda prediction: -prediction.gain)), model.off)
 
 
 def _setting(in_force: dict[str, Any]) -> tuple[Any, ...]:

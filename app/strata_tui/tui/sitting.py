@@ -36,7 +36,7 @@ class Sitting:
         self.axis = TimeAxis()
         self.texts = Texts(opened) if opened.tape is None else PlayedTexts(opened.tape)
         self.explaining = Explaining(self.view, label.pipeline_max, spare=spare)
-        self.predicting = Predicting(self.view, label.pipeline_max, spawn, spare=spare)
+        self.predicting = Predicting(self.view, label, spawn, spare=spare)
         self.measuring = Measuring(self.view)
         self.looking = Looking(self.view, self.axis, label.has_draft_layer)
         self.begin_ns = self.now_ns  # of the session: the ruler's zero
