@@ -35,14 +35,14 @@ async def test_help_explains_every_key_and_word() -> None:
         await seat.press("question_mark")
         assert isinstance(seat.app.screen, Help)
         page = str(seat.app.screen._page())
-        for name, text in (*keys(), *WORDS):
+        for name, text in (*keys(seat.app.keys), *WORDS):
             assert name in page and text in page
         await seat.press("escape")
         assert not isinstance(seat.app.screen, Help)
 
 
 def test_every_binding_is_a_command_of_the_help() -> None:
-    told = dict(keys())
+    told = dict(keys({command.name: command.keys for command in COMMANDS}))
     assert len(told) == len(COMMANDS) == len(Console.BINDINGS)
     assert (
         "? h" not in told and told["?"] == "every key and word" and "n enter" in told and "shift-left" in told

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from strata_tui.tui.colourless import Colourless
-from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_key
+from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_keys
 from strata_tui.tui.flip_line import FlipLine
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
@@ -25,6 +25,7 @@ from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.leaving import TERMINAL, terminal_has_gone
 from strata_tui.tui.listening import Listening, MainScreen
+from strata_tui.tui.model_panel import ModelPanel
 from strata_tui.tui.next_settings import next_settings
 from strata_tui.tui.pace import Pace
 from strata_tui.tui.panel import Panels
@@ -63,6 +64,7 @@ class Console(Listening, App[None]):
         glyphs: the set of shapes.
         auto_refresh: False in tests, which call `refresh_view` themselves.
         notes: lines to say once, when the screen is up.
+        keys: a person's own, by command.
     """
 
     CSS_PATH = "strata.tcss"
@@ -78,8 +80,10 @@ class Console(Listening, App[None]):
         glyphs: Glyphs = COLOUR,
         auto_refresh: bool = True,
         notes: tuple[str, ...] = (),
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
+        self.keys = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
         self.glyphs = glyphs
         self.open_error: Exception | None = None
         self.opened: Opened | None = None
@@ -121,9 +125,16 @@ class Console(Listening, App[None]):
         self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
         self.why_panel = WhyPanel(self.glyphs)
         self.table = WindowTable(self.glyphs)
+        self.model_panel = ModelPanel()
         self.flip_line = FlipLine()
         self.panels: Panels = Panels(
-            {"text": self.text_panel, "log": self.log_panel, "why": self.why_panel, "table": self.table}
+            {
+                "text": self.text_panel,
+                "log": self.log_panel,
+                "why": self.why_panel,
+                "table": self.table,
+                "model": self.model_panel,
+            }
         )
         self.prompt: PromptLine = PromptLine(self.tell)
         self.switch_bar = SwitchBar()
@@ -137,12 +148,13 @@ class Console(Listening, App[None]):
             yield self.log_panel
             yield self.why_panel
             yield self.table
+            yield self.model_panel
         yield self.prompt
         yield self.flip_line
         yield self.switch_bar
         yield KeyBar(
             [
-                *((shown_key(c.keys.split(",")[0]), c.short, c.action) for c in COMMANDS if c.short),
+                *((shown_keys(self.keys[c.name])[0], c.short, c.action) for c in COMMANDS if c.short),
                 ("^p", "palette", "command_palette"),
             ]
         )
@@ -150,6 +162,7 @@ class Console(Listening, App[None]):
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
         self.set_class(self.no_color, "-colourless")
+        self.set_keymap(self.keys)
         self.problem.clear()
         self.panels.show("text")
         for note in self._notes:
@@ -326,7 +339,15 @@ class Console(Listening, App[None]):
         self.panels.toggle(name)
         self.set_class(self.panels.shown == "why", "-explains")
         self.set_class(self.panels.shown == "table", "-table")
+        self.set_class(self.panels.shown == "model", "-model")
         self.refresh_soon()
+
+    def see_model(self) -> None:
+        """Facts of the model are read once, in a thread: a large vocabulary takes its time."""
+        about = self.sitting.opened.about
+        if about is not None and not self.model_panel.is_filled:
+            self.spawn(lambda: self.from_thread(self.model_panel.show, about()))
+        self.see("model")
 
     def leave(self) -> None:
         """The prompt, or the cursor over spans."""
@@ -357,7 +378,7 @@ class Console(Listening, App[None]):
     def show_help(self) -> None:
         from strata_tui.tui.help import Help
 
-        self.push_screen(Help(self.glyphs))
+        self.push_screen(Help(self.glyphs, self.keys))
 
     def next_theme(self) -> None:
         names = [theme.name for theme in THEMES]
@@ -374,7 +395,7 @@ class Console(Listening, App[None]):
                 async def run(action: str = command.action) -> None:
                     await self.run_action(action)
 
-                keys = shown_key(command.keys.split(",")[0])
+                keys = " ".join(shown_keys(self.keys[command.name]))
                 yield SystemCommand(command.words.capitalize(), f"key: {keys}", run)
         yield from super().get_system_commands(screen)
 

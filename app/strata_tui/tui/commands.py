@@ -118,6 +118,13 @@ COMMANDS = (
         "export",
     ),
     Command("stop", "x", "end the text", lambda c: c.stop(), "at a token; again: quit", "stop", always=True),
+    Command(
+        "model",
+        "a",
+        "about the model and its stages",
+        lambda c: c.see_model(),
+        "layers, types, memory of each stage: weights, K/V, states, snapshots",
+    ),
     # -- switches
     _switch(
         "overlap", "o", "overlap", lambda c: c.flips.overlap(), "of the stages' hand-off, at the next window"
@@ -182,6 +189,14 @@ COMMANDS = (
         "into a .strata file (strata-tui replay, export, compare)",
         past=_RECORDED,
     ),
+    Command(
+        "save-profile",
+        "S",
+        "save the switches as a profile",
+        lambda c: c.keeping.profile(),
+        "a .toml file for --profile, with placement and sampling",
+        past=SWITCHES_ARE_PAST,
+    ),
     Command("log", "l", "log or text", lambda c: c.see("log"), "a line for each draft chain and verdict"),
     Command("look-back", "pageup", "look back", lambda c: c.panels.scroll(-1), "in what stands there"),
     Command("look-on", "pagedown", "look on", lambda c: c.panels.scroll(1)),
@@ -234,3 +249,8 @@ def shown_key(key: str) -> str:
     """A key as a person calls it: `?`, `ctrl-c`."""
     *held, last = key.split("+")
     return "-".join([*held, _SHOWN.get(last, last)])
+
+
+def shown_keys(keys: str) -> list[str]:
+    """Of a command."""
+    return [shown_key(key) for key in keys.split(",")]

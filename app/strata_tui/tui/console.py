@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
+from strata_tui.tui.key_file import key_file, load_keys
 from strata_tui.tui.leaving import WayOut
 from strata_tui.tui.opening import open_model, open_tape
 
@@ -57,7 +58,7 @@ def replay_console(recording: Recording, speed: float, ascii_only: bool) -> int:
 
 def _show(opening: Callable[[Progress], Opened], ascii_only: bool, notes: tuple[str, ...] = ()) -> int:
     glyphs = ASCII if ascii_only else MONO if os.environ.get("NO_COLOR") else COLOUR
-    app = Console(opening, glyphs, notes=notes)
+    app = Console(opening, glyphs, notes=notes, keys=load_keys(key_file()))
     try:
         with WayOut(app):
             app.run()

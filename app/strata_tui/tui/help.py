@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import LaneState
-from strata_tui.tui.commands import COMMANDS, shown_key
+from strata_tui.tui.commands import COMMANDS, shown_keys
 from strata_tui.tui.glyphs import Glyphs
 
 WORDS = (
@@ -67,10 +67,10 @@ WORDS = (
 )
 
 
-def keys() -> Iterator[tuple[str, str]]:
-    """Keys and what they do."""
+def keys(in_force: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Keys and what they do; `in_force`: of each command."""
     for command in COMMANDS:
-        names = " ".join(shown_key(key) for key in command.keys.split(","))
+        names = " ".join(shown_keys(in_force[command.name]))
         yield names, command.words + (f": {command.more}" if command.more else "")
 
 
@@ -81,9 +81,10 @@ class Help(ModalScreen[None]):
         Binding("escape,question_mark,q,enter,space", "dismiss", "close"),
     ]
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self, glyphs: Glyphs, keys_in_force: Mapping[str, str]) -> None:
         super().__init__()
         self._glyphs = glyphs
+        self._keys = keys_in_force
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
@@ -91,7 +92,7 @@ class Help(ModalScreen[None]):
 
     def _page(self) -> Text:
         page = Text()
-        self._section(page, "keys", tuple(keys()))
+        self._section(page, "keys", tuple(keys(self._keys)))
         page.append("shapes\n", "bold")
         for state in list(LaneState)[:-1]:
             word = state.name.lower().replace("_", " ")

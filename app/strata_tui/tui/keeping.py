@@ -75,6 +75,23 @@ class Keeping:
 
         self._desk.spawn(close)
 
+    def profile(self) -> None:
+        """Save the switches in force as a run profile."""
+        from strata_tui.files import whole_file
+
+        opened = self._sitting.opened
+        if opened.profile is None:
+            return
+        path = dated(".toml")
+        try:
+            text = opened.profile(path.stem, self._sitting.switches.in_force())
+            with whole_file(path) as file:
+                file.write(text.encode())
+        except OSError as error:
+            self._desk.tell(f"no profile was written: {error}", "error")
+        else:
+            self._desk.tell(f"{path.resolve()}; strata-tui --profile {path} starts with these switches")
+
     def export(self) -> None:
         """Write the trace: from the session's start, or from the oldest event kept."""
         sitting, view = self._sitting, self._sitting.view

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from strata_tui.record.playback import Playback
     from strata_tui.record.trace import TraceMeta
+    from strata_tui.tui.about import About
     from strata_tui.tui.frame import ModelLabel
 
 
@@ -37,6 +38,8 @@ class Opened:
         log: takes the lines of each request, if they are asked for.
         recording_header: makes the header of a recording; None = it can't be recorded.
         piece: what a token is written as; None = not known.
+        profile: a profile's text of its name and the switches in force; None = there is none to save.
+        about: what is open, in full; takes a while.
         tape: the recording that is played in place of a model; None = there is a model.
         reports: what else is to be told of each request; see `switches.REPORTS`.
     """
@@ -54,4 +57,6 @@ class Opened:
     reports: frozenset[str] = frozenset()
     recording_header: Callable[[], Mapping[str, Any]] | None = None
     piece: Callable[[int], str] | None = None
+    profile: Callable[[str, Mapping[str, Any]], str] | None = None
+    about: Callable[[], About] | None = None
     tape: Playback | None = None

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from strata_tui.tui.about import about_engine, about_recording
 from strata_tui.tui.frame import ModelLabel, StageLabel
 from strata_tui.tui.opened import Opened
+from strata_tui.tui.saved_profile import profile_of
 from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         reports=options.reports,
         recording_header=lambda: recording_header(engine),
         piece=token_piece(engine),
+        profile=lambda name, switches: profile_of(options, engine, name, switches),
+        about=lambda: about_engine(engine, options.placement.kv),
     )
 
 
@@ -107,6 +111,7 @@ def open_tape(tape: Playback) -> Opened:
         prompts=(),
         trace_meta=recording.trace_meta,
         piece=recording.piece,
+        about=lambda: about_recording(recording),
         tape=tape,
     )
 
