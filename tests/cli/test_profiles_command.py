@@ -1,8 +1,9 @@
 import json
+from pathlib import Path
 
 from tests.cli.program import QWEN35, Strata
 
-from strata_tui.profile import shipped_profiles
+from strata_tui.profile import load_profile, shipped_profiles
 
 
 def test_what_ships_is_listed_and_explained(strata: Strata) -> None:
@@ -35,3 +36,25 @@ def test_a_stage_per_node_where_there_are_nodes(strata: Strata, monkeypatch) -> 
     result = strata(*run)
     assert "numa: expected cores on two NUMA nodes or more, got one node: 2 stages share it" in result.err
     assert len(json.loads(result.out)["devices"]) == 2
+
+
+def test_a_profile_of_ones_own_recording(strata: Strata, tmp_path: Path) -> None:
+    recording, profile = tmp_path / "rig.strata", tmp_path / "mine.toml"
+    devices = "even:8+draft=0.5,even:12+draft=0.5"
+    run = ("run", QWEN35, "--device", devices, "--tokens", "1,2", "-n", "40", "--ignore-eos", "--json")
+    recorded = json.loads(strata(*run, "--record", str(recording)).out)
+    shown = strata("profiles", "--from", str(recording)).out
+    assert strata("profiles", "--from", str(recording), "--write", str(profile)).code == 0
+    assert profile.read_text() == shown.replace('name = "rig"', 'name = "mine"')
+    again = json.loads(strata("run", QWEN35, "--profile", str(profile), *run[4:]).out)
+    assert again["token_ids"] == recorded["token_ids"] and again["emulated"]
+    times = load_profile(str(profile)).rig
+    assert times is not None
+    assert [round(dict(stage.run_ms)[5]) for stage in times.stages] == [8, 12]
+
+
+def test_what_can_not_be_made_a_profile_of(strata: Strata, tmp_path: Path) -> None:
+    assert "expected a new file" in strata("profiles", "--from", QWEN35, "--write", "a/b.toml").error
+    assert "expected" in strata("profiles", "--from", QWEN35).error
+    assert "expected --from FILE alone" in strata("profiles", "laptop", "--from", QWEN35).error
+    assert "expected --write with --from" in strata("profiles", "--write", "mine").error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
 
+from strata_tui.errors import BadInput
 from strata_tui.profile import Profile, load_profile, shipped_profiles
 
 
@@ -29,14 +31,48 @@ def _lines(about: dict[str, Any]) -> list[str]:
     return [about["description"], f"{stages}; {kind}", *(f"source: {source}" for source in about["sources"])]
 
 
+def _print_recorded(recording: Path, write: str | None) -> None:
+    from dataclasses import replace
+
+    from strata_tui.plan.saved_profile import profile_path
+    from strata_tui.profile_text import profile_text
+    from strata_tui.record.reading import open_recording
+    from strata_tui.record.recorded_rig import profile_of
+
+    path = profile_path(write) if write is not None else None
+    profile, comments = profile_of(open_recording(recording))
+    if path is None:
+        click.echo(profile_text(profile, comments), nl=False)
+        return
+    path.write_text(profile_text(replace(profile, name=path.stem), comments), encoding="utf-8")
+    click.echo(f"{path}: try it with --profile {path}", err=True)
+
+
 @click.command("profiles")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(name: str | None, as_json: bool) -> None:
+@click.option(
+    "--from",
+    "recording",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Print a paced profile made of a recording: its rig's times, on any machine.",
+)
+@click.option("--write", metavar="NAME", help="With --from: save it as NAME.toml.")
+def command(name: str | None, as_json: bool, recording: Path | None, write: str | None) -> None:
     """The run profiles that ship, or the one named: what each stands for and where its numbers come from.
 
     Use one with --profile NAME; take only its times with --device paced:NAME.
     """
+    if recording is not None:
+        if name is not None or as_json:
+            raise BadInput(
+                "profiles: expected --from FILE alone or with --write NAME, got a name or --json too"
+            )
+        _print_recorded(recording, write)
+        return
+    if write is not None:
+        raise BadInput("profiles: expected --write with --from FILE, got it alone")
     names = list(shipped_profiles()) if name is None else [name]
     profiles = [_about(load_profile(each, "profiles")) for each in names]
     if as_json:
