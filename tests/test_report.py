@@ -206,7 +206,13 @@ def test_the_reports_of_a_request() -> None:
 
 def test_kernels_by_stage_and_rows() -> None:
     kernels = [
-        {"stage": 0, "rows": 5, "programs": 7, "ns": {"norm": 1 * MS, "Q4_K": 6 * MS, "attention": 3 * MS}},
+        {"stage": 0, "rows": 2, "programs": 0, "ns": {"commit": 2 * MS}},
+        {
+            "stage": 0,
+            "rows": 5,
+            "programs": 7,
+            "ns": {"norm": 1 * MS, "Q4_K": 6 * MS, "commit": 1 * MS, "attention": 3 * MS},
+        },
         {"stage": 1, "rows": 0, "programs": 1, "ns": {"head": 2 * MS}},
         {"stage": DRAFT_LANE, "rows": 1, "programs": 9, "ns": {"pick": MS // 2, "Q8_0": MS // 2}},
     ]
@@ -216,7 +222,12 @@ def test_kernels_by_stage_and_rows() -> None:
         "Q4_K 6.00 (60%), attention 3.00 (30%), norm 1.00 (10%)",
         "strata profile: stage 1, chunks, 1 program, 2.00 ms: head 2.00 (100%)",
         "strata profile: draft layer, 1 row, 9 programs, 1.00 ms: pick 0.50 (50%), Q8_0 0.50 (50%)",
+        "strata profile: stage 0, commits, 3.00 ms: 2 rows 2.00, 5 rows 1.00",
     ]
+    emulated = request_lines(events(), 0, {**STATS, "kernels": kernels}, {"verify_profile"}, emulated=True)[
+        1:
+    ]
+    assert emulated == ["strata profile: what is computed here, not the emulated rig's times", *got]
 
 
 def test_the_summary_shows_the_three_rates_together() -> None:

@@ -189,32 +189,48 @@ def split_timing_lines(events: Events, n_stages: int) -> list[str]:
     return lines
 
 
-def kernel_lines(stats: dict[str, Any]) -> list[str]:
+def kernel_lines(stats: dict[str, Any], emulated: bool = False) -> list[str]:
     """STRATA_VERIFY_PROFILE: a line a stage and number of rows, ms of each kind of kernel over the text.
 
     The clock is that of the thread which runs them, waits for the stage's other threads included. The rows
-    are those of the programs: of windows, of prompt windows, of commits (rows committed), of draft passes.
+    are those of windows, prompt windows and draft passes; commits, programs of their own, have a line a stage.
     """
     lines = []
+    commits: dict[str, dict[str, float]] = {}
     for entry in stats["kernels"]:
         name = "draft layer" if entry["stage"] == DRAFT_LANE else f"stage {entry['stage']}"
         rows = {0: "chunks", 1: "1 row"}.get(entry["rows"], f"{entry['rows']} rows")
-        whole = sum(entry["ns"].values())
-        longest_first = sorted(entry["ns"].items(), key=lambda kind: -kind[1])
+        kinds = dict(entry["ns"])
+        if commit := kinds.pop("commit", 0):
+            commits.setdefault(name, {})[rows] = commit / 1e6
+        if not entry["programs"]:
+            continue
+        whole = sum(kinds.values())
+        longest_first = sorted(kinds.items(), key=lambda kind: -kind[1])
         shares = ", ".join(f"{kind} {ns / 1e6:.2f} ({ns / whole:.0%})" for kind, ns in longest_first)
         programs = f"{entry['programs']} program" + "s" * (entry["programs"] != 1)
         lines.append(f"strata profile: {name}, {rows}, {programs}, {whole / 1e6:.2f} ms: {shares}")
+    for name, by_rows in commits.items():
+        parts = ", ".join(f"{rows} {ms:.2f}" for rows, ms in by_rows.items())
+        lines.append(f"strata profile: {name}, commits, {sum(by_rows.values()):.2f} ms: {parts}")
+    if emulated and lines:
+        lines.insert(0, "strata profile: what is computed here, not the emulated rig's times")
     return lines
 
 
 def request_lines(
-    events: Events, n_stages: int, stats: dict[str, Any], reports: Collection[str] = ()
+    events: Events,
+    n_stages: int,
+    stats: dict[str, Any],
+    reports: Collection[str] = (),
+    emulated: bool = False,
 ) -> list[str]:
     """All lines of a request that has ended.
 
     Args:
         events: of this request.
         reports: names of `switches.REPORTS`.
+        emulated: the devices' times are another rig's.
     """
     lines = [*hand_off_lines(events, n_stages), pipeline_line(stats)]
     if "decode_timing" in reports:
@@ -222,7 +238,7 @@ def request_lines(
     if "split_timing" in reports:
         lines += split_timing_lines(events, n_stages)
     if "verify_profile" in reports:
-        lines += kernel_lines(stats)
+        lines += kernel_lines(stats, emulated)
     return lines
 
 

@@ -96,7 +96,7 @@ def command(
             to_stdout("\n" if sys.stdout.isatty() else "")
         for line in (
             *engine.notices(),
-            *request_lines(outcome.events, len(engine.stages), outcome.stats, run.reports),
+            *request_lines(outcome.events, len(engine.stages), outcome.stats, run.reports, engine.emulated),
             *pace_lines(engine.pace_kept()),
         ):
             log(line)

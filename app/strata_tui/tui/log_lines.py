@@ -32,7 +32,9 @@ class LogLines:
 
         view = self._sitting.view
         of_request = view.events[view.events["start_ns"] >= stats["begin_ns"]]
-        self._say(request_lines(of_request, view.n_stages, stats, self._sitting.opened.reports))
+        opened = self._sitting.opened
+        emulated = opened.label.emulated
+        self._say(request_lines(of_request, view.n_stages, stats, opened.reports, emulated))
 
     def _say(self, lines: list[str], to_file: bool = True) -> None:
         log = self._sitting.opened.log
