@@ -28,7 +28,7 @@ void Engine::check(const Architecture& model, const EngineOptions& o) {
                std::to_string(o.devices.size()));
     const auto usable = usable_cores();
     for (const CpuSpec& device : o.devices) {
-        device.pace.check();
+        device.pace.check(o.context);
         if (device.threads < 1 || device.threads > 1024)
             refuse("a CPU device should have 1 to 1024 threads, got " + std::to_string(device.threads));
         for (int core : device.cores)

@@ -193,7 +193,7 @@ def kernel_lines(stats: dict[str, Any], emulated: bool = False) -> list[str]:
     """STRATA_VERIFY_PROFILE: a line a stage and number of rows, ms of each kind of kernel over the text.
 
     The clock is that of the thread which runs them, waits for the stage's other threads included. The rows
-    are those of windows, prompt windows and draft passes; commits, programs of their own, have a line a stage.
+    are those of windows, prompt windows and draft passes; commits are programs of their own, a line a stage.
     """
     lines = []
     commits: dict[str, dict[str, float]] = {}

@@ -47,7 +47,7 @@ std::string PaceSpec::label() const {
     return text + " (emulated)";
 }
 
-void PaceSpec::check() const {
+void PaceSpec::check(int context) const {
     const auto lasts = [](const char* what, uint64_t ns) {
         if (ns > MAX_LASTS_NS)
             throw Error(std::string("[device] a program (") + what + ") should last 0 to " +
@@ -63,6 +63,11 @@ void PaceSpec::check() const {
     if (position_offset < 0 || position_offset > 1 << 30)
         throw Error("[device] a position offset should be from 0 to 2^30, got " +
                     std::to_string(position_offset));
+    const double last_ns = (run_ns.empty() ? 0 : run_ns.back()) +
+                           run_ns_per_position * (double(position_offset) + std::max(1, context) - 1);
+    if (last_ns > MAX_LASTS_NS)
+        throw Error("[device] a program should last " + number(MAX_LASTS_NS * 1e-6) +
+                    " ms at most, the one at the end of the context lasts " + number(last_ns * 1e-6) + " ms");
     if (!(jitter >= 0 && jitter <= 0.5f))
         throw Error("[device] jitter should be from 0 to 0.5, got " + number(jitter));
     if (!(chance >= 0 && chance <= 1))

@@ -72,8 +72,9 @@ struct PaceSpec {
     bool emulated() const { return kind == Kind::even || kind == Kind::paced; }
     /// "even 10 ms, commit 0.2 ms (emulated)", "delayed by seed 7 (test)"; empty for none.
     std::string label() const;
-    /// Throws Error: times, a chance or kinds that can't be used.
-    void check() const;
+    /// Throws Error: times, a chance or kinds that can't be used, or a program at the end of so long a
+    /// context that lasts too long.
+    void check(int context) const;
 };
 
 /// How well a pace was kept, by kind of program. Programs that were cut are not counted.

@@ -411,5 +411,9 @@ TEST(pace_refuses_what_it_cannot_keep) {
     spec = paced();
     spec.jitter = 0.6f;
     CHECK_THROWS(Engine(file, placed(spec, 1)), "jitter should be from 0 to 0.5, got 0.6");
+    spec = paced();
+    spec.run_ns_per_position = 1'000;
+    spec.position_offset = 5'000'000;
+    CHECK_THROWS(Engine(file, placed(spec, 1)), "the one at the end of the context lasts 500");
     CHECK_THROWS(program_kind("launch"), "got launch");
 }
