@@ -10,6 +10,7 @@ import click
 # Commands are imported when they are run or asked for help: `--help` stays quick.
 COMMANDS = {
     "open": "open a model in the console (the default: strata-tui model.gguf)",
+    "web": "the console in a browser on this machine",
     "run": "decode a prompt without the console",
     "eval": "one pass over given tokens: logits and hidden rows to a file",
     "check": "the proof that the switches don't change the text",

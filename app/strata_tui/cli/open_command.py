@@ -17,6 +17,8 @@ from strata_tui.options import GREEDY, RunOptions
 
 def no_screen() -> str:
     """Why the console can't be shown here; empty if it can. Textual draws on stderr and reads stdin."""
+    if os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver"):  # strata-tui web has started us
+        return ""
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         return "standard input, output and error are not all a terminal"
     if os.environ.get("TERM", "") in ("", "dumb"):

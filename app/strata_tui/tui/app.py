@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 import time
@@ -23,7 +22,7 @@ from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.header import Header
 from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
-from strata_tui.tui.leaving import TERMINAL, terminal_has_gone
+from strata_tui.tui.leaving import Audience
 from strata_tui.tui.listening import Listening, MainScreen
 from strata_tui.tui.model_panel import ModelPanel
 from strata_tui.tui.next_settings import next_settings
@@ -96,7 +95,7 @@ class Console(Listening, App[None]):
         self.log_lines: LogLines
         self.leaving = False  # on the way out: keys are not answered any more
         self._leave_with = 0
-        self._on_terminal = os.isatty(TERMINAL)
+        self._audience = Audience()
         self._open_model = open_model
         self._alive = auto_refresh
         self._notes = notes
@@ -243,7 +242,7 @@ class Console(Listening, App[None]):
     def _round(self) -> None:
         if self.leaving or not self.lanes.is_attached:  # the screen is being taken down
             return
-        if terminal_has_gone(self._on_terminal):
+        if self._audience.has_gone:
             signal.raise_signal(signal.SIGHUP)
             return
         self.refresh_view()

@@ -83,6 +83,16 @@ def _restore(modes: list[Any]) -> None:
         pass  # the terminal has gone
 
 
-def terminal_has_gone(was_there: bool) -> bool:
-    """Without a word: whoever closed it need not have been able to send SIGHUP."""
-    return was_there and not os.isatty(TERMINAL)
+class Audience:
+    """Who looks at the console: a terminal, or the server that shows it in a browser."""
+
+    def __init__(self) -> None:
+        self._terminal = os.isatty(TERMINAL)
+        self._server = os.getppid() if os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver") else 0
+
+    @property
+    def has_gone(self) -> bool:
+        """Without a word: whoever closed it need not have been able to send a signal."""
+        if self._server:
+            return os.getppid() != self._server
+        return self._terminal and not os.isatty(TERMINAL)
