@@ -7,14 +7,16 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from strata_tui.errors import BadInput
 from strata_tui.tui.app import Console
-from strata_tui.tui.glyphs import ASCII, COLOUR, MONO
+from strata_tui.tui.glyphs import ASCII, COLOUR, MONO, Glyphs
 from strata_tui.tui.key_file import key_file, load_keys
 from strata_tui.tui.leaving import WayOut
 from strata_tui.tui.opening import open_model, open_tape
 
 if TYPE_CHECKING:
     from strata_tui.options import RunOptions
+    from strata_tui.record.compare import Comparison
     from strata_tui.record.recording import Recording
     from strata_tui.tui.app import Progress
     from strata_tui.tui.opened import Opened
@@ -56,9 +58,33 @@ def replay_console(recording: Recording, speed: float, ascii_only: bool) -> int:
     return _show(open_recorded, ascii_only)
 
 
+def compare_console(comparison: Comparison, ascii_only: bool) -> int:
+    """Show two recordings side by side until the screen is left.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        BadInput: they have no token in common.
+    """
+    from strata_tui.tui.aligned import Aligned
+    from strata_tui.tui.side_by_side import SideBySide
+
+    aligned = Aligned(comparison)
+    if aligned.is_empty:
+        raise BadInput("[compare] expected a token that both runs wrote, got none")
+    app = SideBySide(aligned, _glyphs(ascii_only))
+    with WayOut(app):
+        app.run()
+    return app.return_code or 0
+
+
+def _glyphs(ascii_only: bool) -> Glyphs:
+    return ASCII if ascii_only else MONO if os.environ.get("NO_COLOR") else COLOUR
+
+
 def _show(opening: Callable[[Progress], Opened], ascii_only: bool, notes: tuple[str, ...] = ()) -> int:
-    glyphs = ASCII if ascii_only else MONO if os.environ.get("NO_COLOR") else COLOUR
-    app = Console(opening, glyphs, notes=notes, keys=load_keys(key_file()))
+    app = Console(opening, _glyphs(ascii_only), notes=notes, keys=load_keys(key_file()))
     try:
         with WayOut(app):
             app.run()

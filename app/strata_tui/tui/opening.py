@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from strata_tui.engine import Engine
     from strata_tui.options import RunOptions, Sampling
     from strata_tui.record.playback import Playback
+    from strata_tui.record.recording import Recording
 
 
 def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
@@ -85,10 +86,9 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
     )
 
 
-def open_tape(tape: Playback) -> Opened:
-    """A recording in place of a model."""
-    recording = tape.recording
-    label = ModelLabel(
+def recorded_label(recording: Recording) -> ModelLabel:
+    """What a recording says of its model."""
+    return ModelLabel(
         name=recording.name or recording.model,
         arch=recording.arch,
         n_layers=recording.n_layers,
@@ -100,9 +100,14 @@ def open_tape(tape: Playback) -> Opened:
         emulated=recording.emulated,
         pipeline_max=recording.pipeline_max,
     )
+
+
+def open_tape(tape: Playback) -> Opened:
+    """A recording in place of a model."""
+    recording = tape.recording
     return Opened(
         engine=tape,
-        label=label,
+        label=recorded_label(recording),
         encode=lambda prompt: [],
         decoder=_no_decoder,
         sampling=lambda request: None,
