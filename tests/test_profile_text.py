@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice
 from strata_tui.paced import HandOffTimes, Rig, StageTimes
 from strata_tui.profile import Profile, load_profile, shipped_profiles
-from strata_tui.profile_text import profile_text
+from strata_tui.profile_text import profile_path, profile_text
 
 STAGE = StageTimes(((1, 7.25), (4, 9.0)), 0.5, ((512, 100.0),))
 
@@ -59,3 +60,20 @@ def test_those_that_ship_are_read_back(tmp_path: Path, name: str) -> None:
     path = tmp_path / "rig.toml"
     path.write_text(profile_text(load_profile(name)))
     assert load_profile(str(path)) == load_profile(name)
+
+
+def test_what_stands_in_a_comment_stays_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "rig.toml"
+    comments = {"": "of a\x1b[2J\x7f.gguf\nstages = 3", "placement.stages": "as\nrecorded\x00"}
+    path.write_text(profile_text(Profile("rig", stages=2), comments), encoding="utf-8")
+    assert load_profile(str(path)).stages == 2
+
+
+def test_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert profile_path("my-rig_2") == Path("my-rig_2.toml")
+    assert profile_path(str(tmp_path / "x.toml")) == tmp_path / "x.toml"
+    (tmp_path / "taken.toml").touch()
+    for bad in ("taken", "a b", "", "..", "no/folder.toml", ".hidden"):
+        with pytest.raises(BadInput, match="--write: expected"):
+            profile_path(bad)

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice
 from strata_tui.paced import HandOffTimes, Points, Rig
 from strata_tui.profile import Profile
+from strata_tui.terminal_text import printable
 
 Comments = Mapping[str, str]
+
+
+def profile_path(name: str) -> Path:
+    """Where --write NAME saves a profile: NAME.toml here; a path that ends in .toml is taken as it is.
+
+    Raises:
+        BadInput: no name for a profile, or a file that exists.
+    """
+    path = Path(name) if name.endswith(".toml") else Path(f"{name}.toml")
+    if not re.fullmatch(r"[\w.-]+", path.stem) or path.stem.startswith("."):
+        raise BadInput(f"--write: expected a name of letters, digits, - and _, got {name!r}")
+    if path.exists() or not path.parent.is_dir():
+        raise BadInput(f"--write: expected a new file in a folder that exists, got {path}")
+    return path
 
 
 def profile_text(profile: Profile, comments: Comments | None = None) -> str:
@@ -41,7 +59,7 @@ def profile_text(profile: Profile, comments: Comments | None = None) -> str:
         "switches": profile.switches,
         "sampling": profile.sampling,
     }
-    lines = [f"# {line}" for line in said.get("", "").splitlines()]
+    lines = [f"# {printable(line, newlines=False)}" for line in said.get("", "").splitlines()]
     for name, values in tables.items():
         lines += _table(name, values, said)
     if profile.rig:
@@ -84,7 +102,7 @@ def _table(name: str, values: Mapping[str, Any], said: Comments) -> list[str]:
         return []
     lines = ["", f"[{name}]"] if name else []
     for key, value in given.items():
-        comment = said.get(f"{name}.{key}" if name else key, "").replace("\n", " ")
+        comment = printable(said.get(f"{name}.{key}" if name else key, ""), newlines=False)
         lines.append(f"{key} = {_value(value)}" + (f"  # {comment}" if comment else ""))
     return lines
 

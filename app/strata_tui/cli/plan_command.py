@@ -50,7 +50,7 @@ def command(
     from strata_tui.cli.headless import log_lines
     from strata_tui.cli.planning import make_plan
     from strata_tui.plan.report import json_object, lines
-    from strata_tui.plan.saved_profile import profile_path
+    from strata_tui.profile_text import profile_path
 
     path = None if write is None else profile_path(write)
     with log_lines(run) as log:

@@ -17,6 +17,7 @@ from strata_tui.bench.report import Bench, run_line
 from strata_tui.cli.headless import about
 from strata_tui.cli.measuring import Asked, requests
 from strata_tui.engine import Engine
+from strata_tui.errors import BadInput
 from strata_tui.files import whole_file
 from strata_tui.gguf_file import ModelFile, embedded_model_path
 from strata_tui.options import DeviceChoice, RunOptions
@@ -26,7 +27,8 @@ from strata_tui.plan.measuring import probe
 from strata_tui.plan.placed import Placed, placed
 from strata_tui.plan.proposals import CHOSEN, Proposal, as_asked, propose
 from strata_tui.plan.report import Plan
-from strata_tui.plan.saved_profile import device_text, profile_text
+from strata_tui.profile import Profile
+from strata_tui.profile_text import profile_text
 
 WORTH = 0.97  # of the slowest stage's time: a split that gains less isn't looked at
 
@@ -41,8 +43,7 @@ def make_plan(options: RunOptions, rounds: int, write: Path | None, log: Callabl
     available = available_bytes()
     split, devices = place(options.placement, model, machine()["cores"])
     if write is not None:
-        for device in devices:
-            device_text(device)
+        _require_lasting(devices)
     with _open(model, options, split, devices) as engine:
         request = requests(Asked([Arm("", "", options)], rounds=1), engine)[0]
         plan = Plan({**about(engine), "version": __version__}, machine(), available_bytes=available)
@@ -67,6 +68,18 @@ def make_plan(options: RunOptions, rounds: int, write: Path | None, log: Callabl
     if plan.interrupted:
         _say("interrupted")
     return plan
+
+
+def _require_lasting(devices: Sequence[DeviceChoice]) -> None:
+    """What a profile can name: CPUs, fixed times, or one rig's.
+
+    Raises:
+        BadInput: devices of tests, or of several rigs.
+    """
+    kinds = {device.kind for device in devices}
+    if "delayed" in kinds or len({device.rig for device in devices}) > 1:
+        got = ", ".join(device.text for device in devices)
+        raise BadInput(f"--write: expected cpu or even devices or one paced rig, got {got}")
 
 
 def _say(line: str) -> None:
@@ -186,21 +199,26 @@ def _save(plan: Plan, options: RunOptions, devices: Sequence[DeviceChoice], path
     ms = ", ".join(f"{ms:.2f}" for ms in measured_here.window_ms())
     emulated = ", EMULATED devices" if plan.about["emulated"] else ""
     switches = {name: value for name, value in options.switches.items() if name != "rate"}
-    text = profile_text(
-        name=path.stem,
+    rigs = [device.rig for device in devices]
+    profile = Profile(
+        path.stem,
         description=f"planned for {plan.about['model']}: {best.name}",
-        comments=[
-            f"By strata-tui plan {plan.about['version']} for {model}, "
-            f"on {plan.machine['cpu']}, {plan.machine['cores']} cores{emulated}.",
-            f"Stages, measured: {ms} ms a window of {measured_here.serial.rows} rows.",
-            f"Modelled: {p.ms_per_window:.2f} ms per window, {p.tokens_per_window:.2f} tokens per window, "
-            f"{p.tokens_per_s:.1f} tok/s.",
-        ],
-        placement=options.placement,
-        devices=devices,
-        split=best.split,
-        switches={**switches, **_settable(best)},
+        context=options.placement.context,
+        kv=options.placement.kv,
+        chunk=options.placement.chunk,
+        stages=None if best.split else 1,
+        split=tuple(best.split) or None,
+        devices=(DeviceChoice("paced", rig=rigs[0]),) if rigs[0] else tuple(devices),
+        rig=rigs[0],
+        switches={k: v for k, v in {**switches, **_settable(best)}.items() if v is not None},
     )
+    comments = [
+        f"By strata-tui plan {plan.about['version']} for {model}, "
+        f"on {plan.machine['cpu']}, {plan.machine['cores']} cores{emulated}.",
+        f"Stages, measured: {ms} ms a window of {measured_here.serial.rows} rows.",
+        f"Modelled: {p.ms_per_window:.2f} ms per window, {p.tokens_per_window:.2f} tokens per window, "
+        f"{p.tokens_per_s:.1f} tok/s.",
+    ]
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(profile_text(profile, {"": "\n".join(comments)}).encode())
     plan.written = path

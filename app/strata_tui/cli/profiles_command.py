@@ -34,8 +34,7 @@ def _lines(about: dict[str, Any]) -> list[str]:
 def _print_recorded(recording: Path, write: str | None) -> None:
     from dataclasses import replace
 
-    from strata_tui.plan.saved_profile import profile_path
-    from strata_tui.profile_text import profile_text
+    from strata_tui.profile_text import profile_path, profile_text
     from strata_tui.record.reading import open_recording
     from strata_tui.record.recorded_rig import profile_of
 
