@@ -362,7 +362,8 @@ class Engine:
 
         Keys: stage (254 = the draft layer), kind, programs (held or delayed), held_ns, overruns (that took
         longer to compute than they should have lasted, so that the times are not what was asked for),
-        over_ns (by how much in all), worst_over_ns, worst_late_ns (the latest end of a hold).
+        over_ns (by how much in all), worst_over_ns, worst_late_ns (the latest end of a hold), late
+        (holds by how late they ended, in steps of 5 us; the 256th: or later).
         """
         return self.native.pace_kept(anew)
 

@@ -241,6 +241,7 @@ static py::list pace_kept(Engine& engine, bool anew) {
             d["over_ns"] = kept.over_ns;
             d["worst_over_ns"] = kept.worst_over_ns;
             d["worst_late_ns"] = kept.worst_late_ns;
+            d["late"] = kept.late;
             all.append(d);
         }
         if (pace && anew) pace->count_anew();

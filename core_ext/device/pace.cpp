@@ -134,21 +134,28 @@ void Pace::note_hold(ProgramKind kind, uint64_t from_ns, uint64_t end_ns, uint64
     } else {
         add(kept.held_ns, now_ns - from_ns);
         most(kept.worst_late_ns, now_ns - end_ns);
+        const size_t late = std::min<uint64_t>((now_ns - end_ns) / PaceKept::LATE_STEP_NS, LATE_STEPS - 1);
+        kept.late[late].fetch_add(1, std::memory_order_relaxed);
     }
 }
 
 PaceKept Pace::kept(ProgramKind kind) const {
     const Kept& kept = kept_[static_cast<int>(kind)];
     const auto read = [](const std::atomic<uint64_t>& n) { return n.load(std::memory_order_relaxed); };
-    return {read(kept.programs), read(kept.held_ns),       read(kept.overruns),
-            read(kept.over_ns),  read(kept.worst_over_ns), read(kept.worst_late_ns)};
+    std::vector<uint32_t> late;
+    for (const auto& n : kept.late) late.push_back(n.load(std::memory_order_relaxed));
+    while (!late.empty() && late.back() == 0) late.pop_back();
+    return {read(kept.programs),      read(kept.held_ns),       read(kept.overruns), read(kept.over_ns),
+            read(kept.worst_over_ns), read(kept.worst_late_ns), std::move(late)};
 }
 
 void Pace::count_anew() noexcept {
-    for (Kept& kept : kept_)
+    for (Kept& kept : kept_) {
+        for (auto& n : kept.late) n.store(0, std::memory_order_relaxed);
         for (auto* n : {&kept.programs, &kept.held_ns, &kept.overruns, &kept.over_ns, &kept.worst_over_ns,
                         &kept.worst_late_ns})
             n->store(0, std::memory_order_relaxed);
+    }
 }
 
 // ---- even

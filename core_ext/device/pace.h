@@ -85,6 +85,8 @@ struct PaceKept {
     uint64_t over_ns = 0;        // in all ..
     uint64_t worst_over_ns = 0;  // .. and at most. The timing is then not what was asked for
     uint64_t worst_late_ns = 0;  // the latest return from a hold
+    static constexpr uint64_t LATE_STEP_NS = 5'000;
+    std::vector<uint32_t> late;  // holds by how late they ended, a step each; the last: as late or later
 };
 
 /// When a device's programs may go on and end. One a device; none for a plain one.
@@ -123,10 +125,12 @@ class Pace {
     void note_hold(ProgramKind kind, uint64_t from_ns, uint64_t end_ns, uint64_t now_ns) noexcept;
 
   private:
+    static constexpr size_t LATE_STEPS = 256;
     // Each a figure of its own, written by the worker alone: nothing else hangs on them.
     struct Kept {
         std::atomic<uint64_t> programs{0}, held_ns{0}, overruns{0}, over_ns{0}, worst_over_ns{0},
             worst_late_ns{0};
+        std::array<std::atomic<uint32_t>, LATE_STEPS> late{};  // holds by how late they ended
     };
     std::array<Kept, N_PROGRAM_KINDS> kept_;
     Word runs_over_;  // forward programs of windows up to this one are cut

@@ -1,6 +1,7 @@
 #include "device/pace.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -101,6 +102,8 @@ TEST(pace_even_lasts_as_long_as_was_asked) {
     const PaceKept kept = pace.kept(ProgramKind::forward);
     CHECK_EQ(kept.programs, 5u);
     CHECK(kept.held_ns <= 5 * 3 * MS + 5 * kept.worst_late_ns);
+    CHECK_EQ(std::accumulate(kept.late.begin(), kept.late.end(), uint64_t{0}), 5u);
+    CHECK_EQ(kept.late.size(), std::min<size_t>(256, kept.worst_late_ns / PaceKept::LATE_STEP_NS + 1));
     pace.hold({ProgramKind::commit, 1, 4, 0, now_ns()});  // no time was asked for it
     CHECK_EQ(pace.kept(ProgramKind::commit).programs, 0u);
 }

@@ -5,6 +5,8 @@ table: the same rig with replayed drafts at keep rates of about 0.4, 0.6, 0.8 an
 flight, T = 4, against what an exact simulation of the specification gives (limits, section 2); 3 %.
 two: two cards and one (rx7900xtx-2x, -1x): serial, overlapped, one card, on code and on prose, --runs of each
     in turn; medians.
+eight: the four cards' layers over eight stages, one window in flight to eight: how late programs are told to
+    end against the times that they were given.
 long: four cards behind 4K and 32K of context: what pipelining gives there, in ms per window and in tok/s.
 
 Tokens and verdicts are real and equal to those of plain decoding; times are emulated. A busy machine is late
@@ -226,9 +228,36 @@ def long(prompt: list[int], text: list[int]) -> None:
         )
 
 
+def eight(prompt: list[int], text: list[int]) -> list[Row]:
+    """Of all programs that were held."""
+    rows = []
+    rig = load_profile("rx7900xt-4x")
+    with Engine.open(
+        stages=8, devices="paced:rx7900xt-4x", pipeline_max=8, threads=1, events=False, **rig.switches
+    ) as engine:
+        engine.switches.theta = 0.0
+        engine.switches.draft = "replay:0.95"
+        for windows in (0, 2, 4, 8):
+            engine.switches.pipeline_windows = windows
+            ran = decode(engine, prompt, text)
+            late = np.zeros(256, np.int64)  # by 5 us
+            for of in engine.pace_kept():
+                late[: len(of["late"])] += of["late"]
+            said = f"{late.sum()} programs, {ran['ms_per_window']:.2f} ms per window"
+            for name, share, at_most in (("median", 0.5, 20.0), ("99 of 100", 0.99, 200.0)):
+                us = 5.0 * (1 + int(np.searchsorted(np.cumsum(late), share * late.sum())))
+                rows.append(
+                    Row(f"8 stages, {windows} in flight: late by, us, {name}", us, 0.0, at_most, said)
+                )
+            print(*ran["pace"], sep="\n")
+    return rows
+
+
 def arguments() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("parts", nargs="*", choices=["four", "table", "two", "long", []], default=[])
+    options.add_argument(
+        "parts", nargs="*", choices=["four", "table", "two", "eight", "long", []], default=[]
+    )
     options.add_argument("--tokens", type=int, default=800)
     options.add_argument("--runs", type=int, default=1, help="of two, each arm")
     options.add_argument("--texts", nargs="*", default=["code", "prose"], help="of two")
@@ -237,7 +266,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main(asked: argparse.Namespace) -> int:
-    parts = asked.parts or ["four", "table", "two", "long"]
+    parts = asked.parts or ["four", "table", "two", "eight", "long"]
     rows = []
     print(f"emulated rigs, the embedded model, {asked.tokens} tokens: got, expected")
     if "four" in parts:
@@ -250,6 +279,10 @@ def main(asked: argparse.Namespace) -> int:
     if "two" in parts:
         texts = {name: plain(PROMPTS[name], 512) for name in asked.texts}
         got = best_of(asked.tries, lambda: two(texts, asked.runs))
+        print(*(row.line() for row in got), sep="\n", flush=True)
+        rows += got
+    if "eight" in parts:
+        got = eight(*plain(PROMPTS["prose"], 256))
         print(*(row.line() for row in got), sep="\n", flush=True)
         rows += got
     if "long" in parts:
