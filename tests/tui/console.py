@@ -51,11 +51,11 @@ class Seat:
 
     @property
     def text(self) -> str:
-        return self.app.text_panel.text
+        return self.app.face.text_panel.text
 
     @property
     def prompt(self) -> Input:
-        return self.app.prompt
+        return self.app.face.prompt
 
 
 async def until_open(app: Console, pilot: Pilot[None]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from tests.tui.fake_engine import FakeEngine
 
 from strata_tui.tui.app import Console
 from strata_tui.tui.commands import COMMANDS
-from strata_tui.tui.help import WORDS, Help, keys
+from strata_tui.tui.glossary import WORDS
+from strata_tui.tui.help import Help, keys
 
 
 async def test_e_writes_the_trace_and_says_where_and_from_when(
@@ -82,3 +84,25 @@ async def test_keys_that_need_a_model_wait_for_it() -> None:
         release.set()
     app.close()
     assert engine.closed, "an engine that opens after the screen has gone is closed too"
+
+
+def names(cell: str) -> list[str]:
+    """`pick t` and `commit(n)` are pick and commit."""
+    return [re.sub(r" t$|\(n\)", "", name.strip()) for name in cell.split(",")]
+
+
+def test_the_help_has_every_word_of_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| ")]
+    words = [name for cell in cells for name in names(cell) if name not in ("word", "cause")]
+    assert len(words) > 20
+    page_of_help = "\n".join(f"{name}: {text}" for name, text in WORDS)
+    assert [word for word in words if word not in page_of_help] == []
+    explained = {name for cell, _ in WORDS for name in names(cell)}
+    missing = {"prompt window"}  # in the line of the chunk
+    assert set(words) - explained <= missing
+
+
+def test_no_word_is_explained_twice() -> None:
+    assert len({name for name, _ in WORDS}) == len(WORDS)
+    assert all(text[0].islower() or name.isupper() or text.startswith(name) for name, text in WORDS)

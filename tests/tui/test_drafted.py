@@ -56,7 +56,7 @@ def rows(panel: TextPanel) -> str:
 
 async def test_what_is_foreseen_gives_way_to_the_text() -> None:
     async with console(size=(120, 40)) as seat:
-        panel = seat.app.text_panel
+        panel = seat.app.face.text_panel
         before = rows(panel)
         panel.add("The ship ", "text")
         panel.foresee([("sailed away", "draft"), (" and never", "guess")])
@@ -79,11 +79,11 @@ async def test_a_held_text_foresees_nothing_new() -> None:
         seen = set()
         for _ in range(30):
             await seat.play(20, step_ms=20)
-            seen |= {style for _, style in seat.app.text_panel._foreseen}
+            seen |= {style for _, style in seat.app.face.text_panel._foreseen}
         assert seen == {"draft", "guess"}
         await seat.press("space", ms=0)
         await seat.play(500)
-        assert seat.app.text_panel._foreseen == ()
+        assert seat.app.face.text_panel._foreseen == ()
 
 
 async def test_hostile_drafts_cannot_harm_the_screen() -> None:

@@ -90,7 +90,7 @@ async def test_random_keys_leave_the_real_engines_text_as_it_is() -> None:
     keys = [key for key in keys_of_the_console() if key not in {"n", "enter", "s", "p", "full_stop", "c"}]
     async with app.run_test(size=(120, 40)) as pilot:
         await until_open(app, pilot)
-        add = app.text_panel.add
+        add = app.face.text_panel.add
 
         def collect(text: str, style: str) -> None:
             if style == "prompt":
@@ -99,7 +99,7 @@ async def test_random_keys_leave_the_real_engines_text_as_it_is() -> None:
                 texts[-1] = (texts[-1][0], texts[-1][1] + text)
             add(text, style)
 
-        app.text_panel.add = collect  # type: ignore[method-assign]
+        app.face.text_panel.add = collect  # type: ignore[method-assign]
         for _ in range(40):
             for key in rng.choice(keys, 10):
                 post(app, str(key))

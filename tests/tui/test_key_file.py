@@ -80,7 +80,7 @@ async def test_a_key_of_ones_own_acts_and_is_shown_and_the_usual_one_is_free() -
         await pilot.press("f2")
         assert engine.switches.overlap
         await pilot.press("Y")
-        assert app.panels.shown == "why"
+        assert app.face.panels.shown == "why"
         commands = {c.title: c.help for c in app.get_system_commands(app.screen)}
         assert commands["Overlap"] == "key: f2"
         text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())

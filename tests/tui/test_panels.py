@@ -11,14 +11,14 @@ async def test_l_shows_the_log_in_place_of_the_text() -> None:
     async with console(max_tokens=100, log=lines.append) as seat:
         await seat.play(400)
         await seat.press("l", "w", ms=800)
-        assert not seat.app.text_panel.display
-        assert "verdict w" in seat.app.log_panel.text and "chain w" in seat.app.log_panel.text
-        assert "hand-off stage 0 -> 1" in seat.app.log_panel.text
+        assert not seat.app.face.text_panel.display
+        assert "verdict w" in seat.app.face.log_panel.text and "chain w" in seat.app.face.log_panel.text
+        assert "hand-off stage 0 -> 1" in seat.app.face.log_panel.text
         assert "verdict w" in seat.screen
         await seat.press("pageup", ms=0)
-        assert seat.app.log_panel._held and not seat.app.text_panel._held
+        assert seat.app.face.log_panel._held and not seat.app.face.text_panel._held
         await seat.press("l", ms=100)
-        assert seat.app.text_panel.display and not seat.app.log_panel.display
+        assert seat.app.face.text_panel.display and not seat.app.face.log_panel.display
     assert lines and not any("verdict w" in line for line in lines), "the file has them only where asked for"
 
 
@@ -34,19 +34,19 @@ async def test_y_tells_why_in_place_of_the_text() -> None:
     async with console() as seat:
         await seat.play(1000)
         await seat.press("y", ms=600)
-        assert not seat.app.text_panel.display
+        assert not seat.app.face.text_panel.display
         assert "waits" in seat.screen and "for a verdict: w puts a second window" in seat.screen
         assert "bottleneck: stage" in seat.screen and "ms/window" in seat.screen
         await seat.press("space", ms=0)
-        held = seat.app.why_panel._lines
+        held = seat.app.face.why_panel._lines
         await seat.play(2000)
-        assert seat.app.why_panel._lines == held, "a frozen view has one explanation"
+        assert seat.app.face.why_panel._lines == held, "a frozen view has one explanation"
         await seat.press("space", "w", ms=600)
         assert "since pipeline-windows=2" in seat.screen
         await seat.press("l", ms=100)
-        assert seat.app.log_panel.display and not seat.app.why_panel.display
+        assert seat.app.face.log_panel.display and not seat.app.face.why_panel.display
         await seat.press("y", "y", ms=100)
-        assert seat.app.text_panel.display and not seat.app.why_panel.display
+        assert seat.app.face.text_panel.display and not seat.app.face.why_panel.display
 
 
 async def test_why_scrolls_where_it_has_no_room() -> None:
@@ -107,4 +107,4 @@ async def test_pages_look_back_in_the_text() -> None:
         await seat.press("pageup", "pageup", ms=0)
         assert seat.screen != end
         await seat.press(*["pagedown"] * 3, ms=0)
-        assert not seat.app.text_panel._held
+        assert not seat.app.face.text_panel._held

@@ -68,3 +68,26 @@ async def test_q_quits_and_no_thread_stays() -> None:
         await seat.pilot.pause()
         assert seat.app._exit
     assert threading.active_count() <= before + 1  # asyncio may keep one of its own
+
+
+async def test_the_palette_has_the_prompts_and_writes_on_one_of_them() -> None:
+    async with console(prompts=("once upon", "a\x1b[2J hostile\nprompt"), max_tokens=10_000) as seat:
+        await seat.play(200)
+        commands = {c.title: c for c in seat.app.get_system_commands(seat.app.screen)}
+        assert "Prompt: a[2J hostile prompt" in commands
+        commands["Prompt: once upon"].callback()
+        await seat.play(300)
+        assert seat.app.sitting.texts.n_started == 2 and seat.text.count("once upon") == 2
+
+
+async def test_c_copies_this_text_with_its_prompt_and_nothing_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with console(size=(80, 24), prompts=("One", "Two"), max_tokens=10_000) as seat:
+        copied: list[str] = []
+        monkeypatch.setattr(seat.app, "copy_to_clipboard", copied.append)
+        await seat.play(300)
+        await seat.press("s", ms=300)
+        await seat.press("C", ms=0)
+        (text,) = copied
+        assert text.startswith("Two") and "One" not in text and len(text) > 50
+        assert "\n" not in text, "as it came, not as it is wrapped"
+        assert f"copied: {len(text):,} characters" in seat.notes

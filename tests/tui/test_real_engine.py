@@ -47,7 +47,7 @@ async def test_text_flows_switches_act_and_nothing_is_left_behind() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await until_open(app, pilot)
         await until(lambda: app.sitting.texts.n_started >= 2 and app.sitting.view.windows.decoded > 20)
-        assert len(app.text_panel.text) > 100
+        assert len(app.face.text_panel.text) > 100
         await pilot.press("o")
         await until(lambda: any(mark.text == "overlap=1" for mark in app.sitting.view.marks))
         decoded = app.sitting.view.windows.decoded
@@ -81,7 +81,7 @@ async def test_counters_are_those_of_the_engine() -> None:
 
 
 def strip_of(app: Console) -> str:
-    return app.strip.render_line(0).text
+    return app.face.strip.render_line(0).text
 
 
 async def test_w_and_o_while_it_decodes_and_guesses_are_kept_and_lost_on_the_screen() -> None:
@@ -111,7 +111,7 @@ async def test_w_and_o_while_it_decodes_and_guesses_are_kept_and_lost_on_the_scr
         assert LaneState.LOST in drawn and app.framing.picture.lanes[0].shares[LOST_COLUMN] > 0
         marks = [mark.text for mark in app.sitting.view.marks if mark.kind == "toggle"]
         assert marks[-2:] == ["pipeline-windows=2", "overlap=1"]
-        assert "STRATA_PIPELINE_WINDOWS=2" in app.switch_bar.render_line(0).text
+        assert "STRATA_PIPELINE_WINDOWS=2" in app.face.switch_bar.render_line(0).text
         await pilot.press("f", "w")
         await until(lambda: app.opened.engine.switches.in_force()["pipeline_windows"] == 0)
         await pilot.press("x")

@@ -180,11 +180,11 @@ async def test_a_replay_flips_no_switch_and_takes_no_prompt(here: Path) -> None:
     recording, _, _ = await recorded(here)
     async with replay(recording) as (seat, tape):
         await seat.play(500)
-        before = seat.app.switch_bar._switches
+        before = seat.app.face.switch_bar._switches
         await seat.press("o", "w", "g", "d", "plus", "minus", "c", ms=0)
         assert [note.message for note in seat.app._notifications] == [LOCKED] * 7
         await seat.play(100)
-        assert seat.app.switch_bar._switches == before
+        assert seat.app.face.switch_bar._switches == before
         await seat.press("n", ms=0)
         assert not seat.prompt.has_focus and "takes no prompt" in seat.notes
         await seat.press("r", ms=0)

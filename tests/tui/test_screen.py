@@ -67,7 +67,7 @@ async def test_a_storm_of_resizes() -> None:
 async def test_the_cells_drawn_are_those_of_the_picture() -> None:
     async with console(size=(160, 24)) as seat:  # short: a lane is one row
         await seat.play(1500)
-        lanes = seat.app.lanes
+        lanes = seat.app.face.lanes
         picture = seat.app.framing.picture
         assert picture.columns == lanes.columns
         for y, lane in enumerate(picture.lanes, start=1):
@@ -115,15 +115,15 @@ async def test_lanes_and_strip_carry_the_fates(glyphs: Glyphs) -> None:
         seen = set()
         for _ in range(12):
             await seat.play(500)
-            lanes = seat.app.lanes
+            lanes = seat.app.face.lanes
             seen |= {run.state for lane in seat.app.framing.picture.lanes[:3] for run in lane.runs}
             stage_0 = lanes.render_line(1).crop(lanes.label_width, lanes.label_width + lanes.columns).text
-            strip = seat.app.strip.render_line(0).text
+            strip = seat.app.face.strip.render_line(0).text
             if LaneState.LOST in {run.state for run in seat.app.framing.picture.lanes[0].runs}:
                 assert glyphs.patterns[LaneState.LOST] in stage_0
             assert glyphs.fates[Fate.ROLLED_BACK] in strip
         assert {LaneState.LOST, LaneState.UNDO, LaneState.COMMIT_AHEAD} <= seen
-        tokens = seat.app.strip.render_line(1).text
+        tokens = seat.app.face.strip.render_line(1).text
         assert "lost" in tokens and "+" in tokens
 
 
@@ -137,7 +137,9 @@ async def test_figures_of_the_guesses_fit_and_name_their_denominators() -> None:
         assert all(len(line.rstrip()) <= 80 for line in seat.screen.split("\n"))
         await seat.pilot.resize_terminal(120, 40)
         await seat.play(300)
-        figures = [seat.app.figures.render_line(y).text for y in range(seat.app.figures.size.height)]
+        figures = [
+            seat.app.face.figures.render_line(y).text for y in range(seat.app.face.figures.size.height)
+        ]
         assert sum("after fresh" in line or "after kept" in line for line in figures) == 2
         assert any("dropped" in line for line in figures), "always there"
         assert all(line.endswith(" ") for line in figures), "nothing is cut off"
@@ -187,7 +189,7 @@ async def test_a_model_that_cannot_be_opened_is_a_panel() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         for _ in range(100):
             await pilot.pause(0.01)
-            if app.problem.display:
+            if app.face.problem.display:
                 break
         text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
         assert "expected magic GGUF, got [PK]" in text and "q quits" in text

@@ -132,7 +132,7 @@ async def test_a_flip_tells_what_it_gave() -> None:
         assert "pipeline-windows=2: " in seat.screen and " tok/s (+" in seat.screen
         await seat.press("y", "pagedown", ms=1000)
         assert "what switches gave, measured" in "\n".join(
-            "".join(text for _, text in line) for line in seat.app.why_panel._lines
+            "".join(text for _, text in line) for line in seat.app.face.why_panel._lines
         )
 
 
@@ -201,7 +201,7 @@ async def test_p_pauses_decoding_and_the_full_stop_lets_one_window_through() -> 
 async def test_the_switch_bar_says_what_was_asked_for() -> None:
     async with console() as seat:
         await seat.press("o", "d", "plus", "left_square_bracket", ms=300)
-        shown = {s.name: s.asked for s in seat.app.switch_bar._switches}
+        shown = {s.name: s.asked for s in seat.app.face.switch_bar._switches}
         assert shown == {
             "STRATA_SPLIT_OVERLAP": "1",
             "STRATA_PIPELINE_WINDOWS": "0",

@@ -7,42 +7,28 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
+from strata_tui.terminal_text import counted, printable
 from strata_tui.tui.colourless import Colourless
 from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_keys
-from strata_tui.tui.flip_line import FlipLine
+from strata_tui.tui.face import Face
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
-from strata_tui.tui.header import Header
-from strata_tui.tui.key_bar import KeyBar
-from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.leaving import Audience
 from strata_tui.tui.listening import Listening, MainScreen
-from strata_tui.tui.model_panel import ModelPanel
-from strata_tui.tui.next_settings import next_settings
 from strata_tui.tui.pace import Pace
-from strata_tui.tui.panel import Panels
-from strata_tui.tui.problem import Problem
-from strata_tui.tui.prompt_line import PromptLine
-from strata_tui.tui.rates import RatesPanel
-from strata_tui.tui.switches import SwitchBar
-from strata_tui.tui.text import TextPanel
 from strata_tui.tui.texts import Texts
 from strata_tui.tui.themes import DEFAULTS, THEMES
-from strata_tui.tui.why import WhyPanel
-from strata_tui.tui.window_table import WindowTable
-from strata_tui.tui.windows import Windows
 
 if TYPE_CHECKING:
     from strata_tui.tui.desk import Severity
     from strata_tui.tui.flips import Flips
-    from strata_tui.tui.frame import Frame
     from strata_tui.tui.framing import Framing
     from strata_tui.tui.keeping import Keeping
     from strata_tui.tui.log_lines import LogLines
@@ -52,7 +38,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 TOLD_S = 10.0
-NEWEST_WINDOWS = 16  # among which those in flight are
 
 
 class Console(Listening, App[None]):
@@ -115,55 +100,14 @@ class Console(Listening, App[None]):
         return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
-        self.head = Header(self.glyphs)
-        self.problem = Problem()
-        self.lanes = Lanes(self.glyphs)
-        self.strip = Windows(self.glyphs)
-        self.figures = RatesPanel(self.glyphs)
-        self.text_panel = TextPanel()
-        self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
-        self.why_panel = WhyPanel(self.glyphs)
-        self.table = WindowTable(self.glyphs)
-        self.model_panel = ModelPanel()
-        self.flip_line = FlipLine()
-        self.panels: Panels = Panels(
-            {
-                "text": self.text_panel,
-                "log": self.log_panel,
-                "why": self.why_panel,
-                "table": self.table,
-                "model": self.model_panel,
-            }
-        )
-        self.prompt: PromptLine = PromptLine(self.tell)
-        self.switch_bar = SwitchBar()
-        yield self.head
-        yield self.problem
-        yield self.lanes
-        yield self.strip
-        with Container(id="middle"):
-            yield self.figures
-            yield self.text_panel
-            yield self.log_panel
-            yield self.why_panel
-            yield self.table
-            yield self.model_panel
-        yield self.prompt
-        yield self.flip_line
-        yield self.switch_bar
-        yield KeyBar(
-            [
-                *((shown_keys(self.keys[c.name])[0], c.short, c.action) for c in COMMANDS if c.short),
-                ("^p", "palette", "command_palette"),
-            ]
-        )
+        self.face: Face = Face(self.glyphs, self.keys, self.tell, self.set_class)
+        yield from self.face.compose()
 
     def on_mount(self) -> None:
         self.set_class(self.glyphs is ASCII, "-ascii")
         self.set_class(self.no_color, "-colourless")
         self.set_keymap(self.keys)
-        self.problem.clear()
-        self.panels.show("text")
+        self.face.begin()
         for note in self._notes:
             self.tell(note)
         self._loop = asyncio.get_running_loop()
@@ -191,7 +135,7 @@ class Console(Listening, App[None]):
     def _open(self) -> None:
         """In its own thread: heavy imports and the model; the screen is up already."""
         try:
-            opened = self._open_model(lambda line: self.from_thread(self.head.tell, line))
+            opened = self._open_model(lambda line: self.from_thread(self.face.head.tell, line))
         except Exception as error:  # whatever it is, the screen says it
             self.from_thread(self._failed_to_open, error)
             return
@@ -204,8 +148,8 @@ class Console(Listening, App[None]):
 
     def _failed_to_open(self, error: Exception) -> None:
         self.open_error = error
-        self.head.tell("no model is open")
-        self.problem.tell(str(error), "q quits; strata-tui inspect FILE tells what is in a model file")
+        self.face.head.tell("no model is open")
+        self.face.problem.tell(str(error), "q quits; strata-tui inspect FILE tells what is in a model file")
 
     def _begin(self, opened: Opened) -> None:
         from strata_tui.tui.flips import Flips
@@ -219,9 +163,9 @@ class Console(Listening, App[None]):
         sitting = self.sitting = Sitting(opened, self.spawn if alive else _at_once, spare=alive)
         self.framing = Framing(sitting)
         self.flips = Flips(sitting, self)
-        self.moving = Moving(sitting, self.panels, self)
+        self.moving = Moving(sitting, self.face.panels, self)
         self.keeping = Keeping(sitting, self)
-        self.log_lines = LogLines(sitting, self.log_panel)
+        self.log_lines = LogLines(sitting, self.face.log_panel)
         self.is_open = True
         self.refresh_view()
         if alive:
@@ -240,7 +184,7 @@ class Console(Listening, App[None]):
     # -- the timer
 
     def _round(self) -> None:
-        if self.leaving or not self.lanes.is_attached:  # the screen is being taken down
+        if self.leaving or not self.face.lanes.is_attached:  # the screen is being taken down
             return
         if self._audience.has_gone:
             signal.raise_signal(signal.SIGHUP)
@@ -259,59 +203,15 @@ class Console(Listening, App[None]):
         self.keeping.take(events)
         self.log_lines.verdicts(events)
         for text, style in sitting.texts.pump():
-            self.text_panel.add(text, style)
+            self.face.text_panel.add(text, style)
         if sitting.texts.ended is not None:
             self.log_lines.request(sitting.texts.ended)
             sitting.texts.ended = None
         for notice in sitting.opened.engine.notices():
             self.notify(notice, markup=False)
-        self._tell_errors(sitting.texts.error)
-        self._show(self.framing.frame(now, self.lanes.columns, self.keeping.recording))
-
-    def _tell_errors(self, error: str) -> None:
-        if error and not self.problem.display:
-            advice = "n or enter starts a new text, q quits; the events up to here can be exported: e"
-            self.problem.tell(error, advice)
-        elif not error and self.problem.display:
-            self.problem.clear()
-
-    def _show(self, frame: Frame) -> None:
-        self.set_class(frame.rates.guesses.built > 0, "-guesses")
-        self.figures.show(frame.rates)
-        self.head.show(frame)
-        self.switch_bar.show(frame)
-        self.lanes.show(frame)
-        self.strip.show(frame)
-        self._foresee(frame)
-        self.flips.measure(frame.now_ns)
-        self.flip_line.show(self.sitting.measuring.line)
-        if self.panels.shown == "why":
-            self._explain(frame)
-        elif self.panels.shown == "table":
-            self.table.show(self.sitting.view, frame.seen_ns, self.sitting.opened.piece)
-
-    def _foresee(self, frame: Frame) -> None:
-        """Drafts behind the text, unless the windows on the screen are of another moment."""
-        from strata_tui.terminal_text import printable
-        from strata_tui.tui.drafted import drafted
-
-        if frame.behind_ns is None:
-            sitting = self.sitting
-            newest = sitting.view.windows_before(frame.now_ns, NEWEST_WINDOWS)
-            spans = drafted(newest, sitting.texts.n_tokens, sitting.opened.piece)
-            self.text_panel.foresee([(printable(text, newlines=False), style) for text, style in spans])
-
-    def _explain(self, frame: Frame) -> None:
-        from strata_tui.tui.predicting import prediction_line
-
-        sitting, label = self.sitting, frame.model
-        frozen_ns = None if frame.behind_ns is None else frame.seen_ns
-        why = sitting.explaining.look(frame.now_ns, frozen_ns, frame.in_force)
-        if frozen_ns is None:
-            asked = next_settings(frame.in_force, len(label.stages), label.pipeline_max)
-            sitting.predicting.look(frame.now_ns, frame.in_force, asked)
-        modelled = prediction_line(sitting.predicting.of(frame.in_force))
-        self.why_panel.show(why, label.stages, sitting.measuring.lines, modelled)
+        self.face.tell_error(sitting.texts.error)
+        self.flips.measure(now)
+        self.face.show(self.framing.frame(now, self.face.lanes.columns, self.keeping.recording), sitting)
 
     # -- commands
 
@@ -335,17 +235,14 @@ class Console(Listening, App[None]):
 
     def see(self, name: str) -> None:
         """A panel in place of the text, or the text again."""
-        self.panels.toggle(name)
-        self.set_class(self.panels.shown == "why", "-explains")
-        self.set_class(self.panels.shown == "table", "-table")
-        self.set_class(self.panels.shown == "model", "-model")
+        self.face.see(name)
         self.refresh_soon()
 
     def see_model(self) -> None:
         """Facts of the model are read once, in a thread: a large vocabulary takes its time."""
         about = self.sitting.opened.about
-        if about is not None and not self.model_panel.is_filled:
-            self.spawn(lambda: self.from_thread(self.model_panel.show, about()))
+        if about is not None and not self.face.model_panel.is_filled:
+            self.spawn(lambda: self.from_thread(self.face.model_panel.show, about()))
         self.see("model")
 
     def leave(self) -> None:
@@ -364,6 +261,16 @@ class Console(Listening, App[None]):
             else:
                 texts.skip()
         self.set_focus(None)
+
+    def give_prompt(self, prompt: str) -> None:
+        """Write on this one next."""
+        if self.is_open and isinstance(self.sitting.texts, Texts):
+            self.sitting.texts.give(prompt)
+
+    def copy_text(self) -> None:
+        text = self.face.text_panel.last_text
+        self.copy_to_clipboard(text)
+        self.tell(f"copied: {counted(len(text), 'character')}, as far as the terminal takes them")
 
     def stop(self) -> None:
         """End the text; again, or where no model writes one: quit."""
@@ -396,6 +303,11 @@ class Console(Listening, App[None]):
 
                 keys = " ".join(shown_keys(self.keys[command.name]))
                 yield SystemCommand(command.words.capitalize(), f"key: {keys}", run)
+        for prompt in self.opened.prompts if self.opened is not None and self.is_open else ():
+            words = " ".join(printable(prompt, newlines=False).split())
+            yield SystemCommand(
+                f"Prompt: {words[:60]}", "write on this one", partial(self.give_prompt, prompt)
+            )
         yield from super().get_system_commands(screen)
 
     def refresh_soon(self) -> None:

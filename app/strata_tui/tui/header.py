@@ -65,7 +65,7 @@ class Header(LineWidget):
     def _state(self, frame: Frame) -> tuple[tuple[str, str], ...]:
         labels: tuple[tuple[str, str], ...] = ()
         if frame.model.emulated:
-            labels = (("emulated", " EMULATED "),)
+            labels = (("emulated", " EMULATED "), ("dim", " "))
         if frame.tape is not None:
             return (*labels, *self._tape(frame.tape))
         if frame.recording:

@@ -261,7 +261,8 @@ class Lanes(LineWidget):
         if self.is_narrow:
             return [_fitted(f" {stage} {layers}", width, label)]
         if row:
-            return [_fitted(f"   {about.device}", width, dim)]
+            device = about.device if len(about.device) < width - 3 else about.device.split(" (")[0]
+            return [_fitted(f"   {device}", width, dim)]  # that it is emulated stands in the head too
         return [_fitted(f" stage {stage}", 9, label), _fitted(f" layers {layers}", width - 9, dim)]
 
     def _shares(self, lane: Lane, row: int, height: int) -> list[Segment]:

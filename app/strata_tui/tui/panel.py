@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from strata_tui.tui.line_panel import LinePanel
 
@@ -19,6 +19,10 @@ class Panels:
     def __init__(self, panels: Mapping[str, LinePanel]) -> None:
         self._panels = dict(panels)
         self.shown = TEXT
+
+    @property
+    def all(self) -> Iterable[LinePanel]:
+        return self._panels.values()
 
     def toggle(self, name: str) -> None:
         """Show this one, or the text again."""

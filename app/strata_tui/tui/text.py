@@ -88,6 +88,11 @@ class TextPanel(LinePanel):
         """What is kept, as wrapped."""
         return "\n".join("".join(text for text, _ in line) for line in self._wrapped.lines)
 
+    @property
+    def last_text(self) -> str:
+        """The prompt that came last and what was written on it, as it came."""
+        return self._wrapped.since("prompt")
+
     def on_resize(self) -> None:
         self._wrapped.rewrap(max(1, min(MEASURE, self.size.width - 2)))
         self._foreseen_lines = self._with_foreseen()

@@ -44,6 +44,12 @@ class Wrapped:
         for text, style in self._pieces:
             self._add(text, style)
 
+    def since(self, style: str) -> str:
+        """What has come from the last piece of this style on, as it came; all that is kept where none has."""
+        pieces = list(self._pieces)
+        begin = max((i for i, piece in enumerate(pieces) if piece[1] == style), default=0)
+        return "".join(text for text, _ in pieces[begin:])
+
     @property
     def begin(self) -> int:
         """Number of the oldest line kept."""

@@ -1,0 +1,144 @@
+"""The widgets of the console, and what each of them shows of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from strata_tui.terminal_text import printable
+from strata_tui.tui.commands import COMMANDS, shown_keys
+from strata_tui.tui.flip_line import FlipLine
+from strata_tui.tui.glyphs import Glyphs
+from strata_tui.tui.header import Header
+from strata_tui.tui.key_bar import KeyBar
+from strata_tui.tui.lanes import Lanes
+from strata_tui.tui.model_panel import ModelPanel
+from strata_tui.tui.next_settings import next_settings
+from strata_tui.tui.panel import Panels
+from strata_tui.tui.problem import Problem
+from strata_tui.tui.prompt_line import PromptLine
+from strata_tui.tui.rates import RatesPanel
+from strata_tui.tui.switches import SwitchBar
+from strata_tui.tui.text import TextPanel
+from strata_tui.tui.why import WhyPanel
+from strata_tui.tui.window_table import WindowTable
+from strata_tui.tui.windows import Windows
+
+if TYPE_CHECKING:
+    from strata_tui.tui.frame import Frame
+    from strata_tui.tui.sitting import Sitting
+
+NEWEST_WINDOWS = 16  # among which those in flight are
+SetClass = Callable[[bool, str], object]
+
+
+class Face:
+    """From top to bottom: head, error, lanes, windows, one panel beside the figures, prompt, switches, keys.
+
+    Args:
+        keys: in force, by command.
+        tell: takes a line to tell.
+        set_class: turns a class of the app on or off; the style sheet lays out by them.
+    """
+
+    def __init__(
+        self, glyphs: Glyphs, keys: Mapping[str, str], tell: Callable[[str], None], set_class: SetClass
+    ) -> None:
+        self._keys = keys
+        self._set_class = set_class
+        self.head = Header(glyphs)
+        self.problem = Problem()
+        self.lanes = Lanes(glyphs)
+        self.strip = Windows(glyphs)
+        self.figures = RatesPanel(glyphs)
+        self.text_panel = TextPanel()
+        self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
+        self.why_panel = WhyPanel(glyphs)
+        self.table = WindowTable(glyphs)
+        self.model_panel = ModelPanel()
+        self.panels: Panels = Panels(
+            {
+                "text": self.text_panel,
+                "log": self.log_panel,
+                "why": self.why_panel,
+                "table": self.table,
+                "model": self.model_panel,
+            }
+        )
+        self.prompt: PromptLine = PromptLine(tell)
+        self.flip_line = FlipLine()
+        self.switch_bar = SwitchBar()
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.problem
+        yield self.lanes
+        yield self.strip
+        with Container(id="middle"):
+            yield self.figures
+            yield from self.panels.all
+        yield self.prompt
+        yield self.flip_line
+        yield self.switch_bar
+        shown = [(shown_keys(self._keys[c.name])[0], c.short, c.action) for c in COMMANDS if c.short]
+        yield KeyBar([*shown, ("^p", "palette", "command_palette")])
+
+    def begin(self) -> None:
+        """Before there is a model."""
+        self.problem.clear()
+        self.panels.show("text")
+
+    def see(self, name: str) -> None:
+        """A panel in place of the text, or the text again."""
+        self.panels.toggle(name)
+        for panel, of_style in (("why", "-explains"), ("table", "-table"), ("model", "-model")):
+            self._set_class(self.panels.shown == panel, of_style)
+
+    def tell_error(self, error: str) -> None:
+        """Of the text that ended last; "" = nothing is wrong."""
+        if error and not self.problem.display:
+            advice = "n or enter starts a new text, q quits; the events up to here can be exported: e"
+            self.problem.tell(error, advice)
+        elif not error and self.problem.display:
+            self.problem.clear()
+
+    # -- a frame
+
+    def show(self, frame: Frame, sitting: Sitting) -> None:
+        """Each widget looks for itself whether that is anything new."""
+        self._set_class(frame.rates.guesses.built > 0, "-guesses")
+        self.figures.show(frame.rates)
+        self.head.show(frame)
+        self.switch_bar.show(frame)
+        self.lanes.show(frame)
+        self.strip.show(frame)
+        self.flip_line.show(sitting.measuring.line)
+        self._foresee(frame, sitting)
+        if self.panels.shown == "why":
+            self._explain(frame, sitting)
+        elif self.panels.shown == "table":
+            self.table.show(sitting.view, frame.seen_ns, sitting.opened.piece)
+
+    def _foresee(self, frame: Frame, sitting: Sitting) -> None:
+        """Drafts behind the text, unless the screen is of another moment."""
+        from strata_tui.tui.drafted import drafted
+
+        if frame.behind_ns is None:
+            newest = sitting.view.windows_before(frame.now_ns, NEWEST_WINDOWS)
+            spans = drafted(newest, sitting.texts.n_tokens, sitting.opened.piece)
+            self.text_panel.foresee([(printable(text, newlines=False), style) for text, style in spans])
+
+    def _explain(self, frame: Frame, sitting: Sitting) -> None:
+        from strata_tui.tui.predicting import prediction_line
+
+        label = frame.model
+        frozen_ns = None if frame.behind_ns is None else frame.seen_ns
+        why = sitting.explaining.look(frame.now_ns, frozen_ns, frame.in_force)
+        if frozen_ns is None:
+            asked = next_settings(frame.in_force, len(label.stages), label.pipeline_max)
+            sitting.predicting.look(frame.now_ns, frame.in_force, asked)
+        modelled = prediction_line(sitting.predicting.of(frame.in_force))
+        self.why_panel.show(why, label.stages, sitting.measuring.lines, modelled)
