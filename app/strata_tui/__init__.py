@@ -3,9 +3,12 @@
 `from strata_tui import Engine` loads the native engine when it is first asked for.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # typing itself takes 10 ms to import, in which a Ctrl-C would be a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from strata_tui.engine import Engine, Sampling
 
 __all__ = ["Engine", "Sampling", "__version__"]
