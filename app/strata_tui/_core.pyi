@@ -213,5 +213,8 @@ class kernels:  # a submodule; the rest of it is for tests
     def measure_read_bandwidth(bytes: int, threads: int, seconds: float) -> float: ...  # GB/s
 
 def steady_ns() -> int: ...  # the events' clock
+def available_memory() -> int | None:
+    """Bytes that this process can still take: of the system and of its control groups; None: not known."""
+
 def cpu_info() -> dict[str, Any]:
     """{"cores": [ids that are usable], "numa": {node: [cores]}, "model": str, "isas": [..], "best": str}."""

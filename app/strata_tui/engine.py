@@ -19,9 +19,10 @@ from strata_tui.placement import crowded, place, programs_at_once
 from strata_tui.switches import BY_NAME
 from strata_tui.tokenizer import Tokenizer
 
-__all__ = ["Engine", "Sampling", "Session", "Switches", "cpu_info", "read_bandwidth"]
+__all__ = ["Engine", "Sampling", "Session", "Switches", "available_memory", "cpu_info", "read_bandwidth"]
 
 cpu_info = _core.cpu_info
+available_memory = _core.available_memory
 MAX_DEFAULT_CONTEXT = 8192
 BANDWIDTH_BYTES = 128 << 20  # more than most processors' caches, little enough to be quick
 BANDWIDTH_S = 0.06

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace strata {
 
-/// Bytes that the system can give without swapping; UINT64_MAX where it does not tell.
-uint64_t available_memory();
+/// Bytes that this process can still take without swapping, or without being ended for a limit of its control
+/// group (a container's); UINT64_MAX where nothing tells. `root`: tests, of the file system.
+uint64_t available_memory(const std::string& root = "");
 
 }  // namespace strata

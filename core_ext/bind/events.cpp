@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "bind/bind.h"
 #include "kernels/cpu/kernels.h"
 #include "trace/event.h"
@@ -44,6 +45,10 @@ void bind_events(py::module_& m) {
         "overlap", "pipeline_windows", "draft",      "draft_max",    "draft_min_p", "theta", "short_read",
         "rate",    "force_miss",       "spec_depth", "pipeline_log", "chain_ahead"};
     m.attr("DRAFTS") = std::vector<std::string>{"none", "mtp", "lookup", "replay"};
+    m.def("available_memory", []() -> std::optional<uint64_t> {
+        const uint64_t bytes = strata::available_memory();
+        return bytes == UINT64_MAX ? std::nullopt : std::optional(bytes);
+    });
     m.def("cpu_info", [] {
         py::dict info;
         info["cores"] = strata::usable_cores();

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from strata_tui.bench import engines as module
 from strata_tui.bench.arms import Arm, sharing_engines
-from strata_tui.bench.engines import FreshProcesses, KeptEngines, available_bytes, engine_bytes
+from strata_tui.bench.engines import FreshProcesses, KeptEngines, engine_bytes
 from strata_tui.bench.one_run import Request
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.gguf_file import ModelFile, embedded_model_path
@@ -85,7 +84,7 @@ def test_engines_are_closed_for_want_of_memory(
 ) -> None:
     first = kept.engine(arm("a").placement)
     too_few = engine_bytes(first) // 2
-    monkeypatch.setattr(module, "available_bytes", lambda: too_few)
+    monkeypatch.setattr(module, "available_memory", lambda: too_few)
     second = kept.engine(arm("b", split="4").placement)
     with pytest.raises(StrataError):
         first.session()
@@ -93,15 +92,6 @@ def test_engines_are_closed_for_want_of_memory(
     kept.engine(arm("a").placement)
     assert len(notes) == 1
     assert "not enough memory to keep all engines" in notes[0]
-
-
-def test_available_memory(tmp_path: Path) -> None:
-    file = tmp_path / "meminfo"
-    file.write_text("MemTotal:       100 kB\nMemAvailable:    42 kB\n")
-    assert available_bytes(file) == 42 * 1024
-    file.write_text("MemAvailable: much\n")
-    assert available_bytes(file) is None
-    assert available_bytes(tmp_path / "none") is None
 
 
 def test_a_fresh_process_gives_the_same_text(model: ModelFile, kept: KeptEngines) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from strata_tui.bench.arms import Arm
 from strata_tui.bench.one_run import WARM_UP_TOKENS, Request, Run, run_and_record, run_once, standing_switches
-from strata_tui.engine import Engine
+from strata_tui.engine import Engine, available_memory
 from strata_tui.errors import StrataError
 from strata_tui.gguf_file import ModelFile
 from strata_tui.options import Placement
@@ -84,7 +84,9 @@ class KeptEngines:
 
     def _make_room(self) -> None:
         """Closes engines, the one used longest ago first, until another one fits."""
-        while self._open and (available := available_bytes()) is not None and available < self._largest * 1.1:
+        while (
+            self._open and (available := available_memory()) is not None and available < self._largest * 1.1
+        ):
             if not self._said:
                 self._note(
                     f"[bench] not enough memory to keep all engines: another one takes about "
@@ -99,17 +101,6 @@ def engine_bytes(engine: Engine) -> int:
     """What an engine has allocated."""
     of_stages = sum(s.weight_bytes + s.kv_bytes + s.state_bytes + s.buffer_bytes for s in engine.stages)
     return int(of_stages + engine.native.draft_bytes)
-
-
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """Memory that programs may take without swapping; None where the system doesn't say."""
-    try:
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return None
 
 
 class FreshProcesses:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from strata_tui import __version__
 from strata_tui.bench.arms import Arm, sharing_engines
-from strata_tui.bench.engines import KeptEngines, available_bytes
+from strata_tui.bench.engines import KeptEngines
 from strata_tui.bench.interleaved import Results, interleave
 from strata_tui.bench.machine import load_average, machine
 from strata_tui.bench.one_run import Request
 from strata_tui.bench.report import Bench, run_line
 from strata_tui.cli.headless import about
 from strata_tui.cli.measuring import Asked, requests
-from strata_tui.engine import Engine
+from strata_tui.engine import Engine, available_memory
 from strata_tui.errors import BadInput
 from strata_tui.files import whole_file
 from strata_tui.gguf_file import ModelFile, embedded_model_path
@@ -40,7 +40,7 @@ def make_plan(options: RunOptions, rounds: int, write: Path | None, log: Callabl
         BadInput: options, a prompt or a profile's name that can't be used.
     """
     model = ModelFile(options.model if options.model is not None else embedded_model_path())
-    available = available_bytes()
+    available = available_memory()
     split, devices = place(options.placement, model, machine()["cores"])
     if write is not None:
         _require_lasting(devices)
