@@ -16,7 +16,7 @@ from strata_tui.tui.app import Console
 
 N_KEYS = int(os.environ.get("STRATA_FUZZ_KEYS", "1000"))  # make fuzz: 5,000
 SIZES = [(80, 24), (120, 40), (200, 50), (40, 12), (20, 6), (110, 34)]
-LEAVES = {"q", "x", "ctrl+c", "ctrl+z", "e", "r"}  # these quit, or write files
+LEAVES = {"q", "x", "ctrl+c", "ctrl+z", "e", "r", "S"}  # these quit, or write files
 CHARACTERS = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
