@@ -17,8 +17,9 @@ class Listening(MessagePump):
 
     @property
     def is_leaving(self) -> bool:
+        """Told to leave, about to, or without a screen already: a key would find nothing to act on."""
         app: App[Any] = self.app
-        return bool(getattr(app, "leaving", False))
+        return bool(getattr(app, "leaving", False)) or app._exit or not app.screen_stack
 
     async def on_event(self, event: events.Event) -> None:
         if not (isinstance(event, events.InputEvent) and self.is_leaving):
