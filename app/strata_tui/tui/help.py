@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -17,8 +18,11 @@ from strata_tui.tui.commands import COMMANDS, shown_keys
 from strata_tui.tui.glossary import WORDS
 from strata_tui.tui.glyphs import Glyphs
 
+Row = tuple[str, str]
+NAMES = 18  # cells
 
-def keys(in_force: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+
+def keys(in_force: Mapping[str, str]) -> Iterator[Row]:
     """Keys and what they do; `in_force`: of each command."""
     for command in COMMANDS:
         names = " ".join(shown_keys(in_force[command.name]))
@@ -39,28 +43,32 @@ class Help(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
-            yield Static(self._page(), id="help-page")
+            for title, rows in self.sections():
+                yield Static(Text(title, "bold"))
+                yield Static(_columns(rows), classes="help-rows")
 
-    def _page(self) -> Text:
-        page = Text()
-        self._section(page, "keys", tuple(keys(self._keys)))
-        page.append("shapes\n", "bold")
+    def sections(self) -> Iterator[tuple[str, list[Row]]]:
+        """Title and rows of each."""
+        yield "keys", list(keys(self._keys))
+        yield "shapes", list(self._shapes())
+        yield "words", list(WORDS)
+
+    def _shapes(self) -> Iterator[Row]:
+        glyphs = self._glyphs
         for state in list(LaneState)[:-1]:
             word = state.name.lower().replace("_", " ")
             word = {"run even": "run", "run odd": "next window"}.get(word, word)
-            page.append(f"  {self._glyphs.lane(state, 0, 1) * 4:<14}{word}\n")
-        glyphs = self._glyphs
-        page.append(f"  {glyphs.accepted * 3 + glyphs.rejected:<14}three drafts accepted, one rejected\n")
+            yield glyphs.lane(state, 0, 1) * 4, word
+        yield glyphs.accepted * 3 + glyphs.rejected, "three drafts accepted, one rejected"
         for fate in Fate:
-            page.append(f"  {glyphs.fates[fate]:<14}{fate.name.lower().replace('_', ' ')}\n")
-        page.append("\n")
-        self._section(page, "words", WORDS)
-        return page
+            yield glyphs.fates[fate], fate.name.lower().replace("_", " ")
 
-    @staticmethod
-    def _section(page: Text, title: str, rows: tuple[tuple[str, str], ...]) -> None:
-        page.append(f"{title}\n", "bold")
-        for name, text in rows:
-            page.append(f"  {name:<16}", "bold")
-            page.append(f"{text}\n")
-        page.append("\n")
+
+def _columns(rows: list[Row]) -> Table:
+    """Names in a column of their own, so that long lines go on under their beginning."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=NAMES, no_wrap=True)
+    table.add_column()
+    for name, text in rows:
+        table.add_row(Text(f"  {name}", "bold"), Text(text))
+    return table
