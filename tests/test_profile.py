@@ -118,6 +118,7 @@ def test_those_that_ship_are_read_and_named_as_their_files() -> None:
         ("[paced]\nstages = []", "paced.stages", "1 to 32 tables", "[]"),
         ("[[paced.stages]]\nrun_ms_per_1k = 1", "paced.stages[0].run_ms", "by rows", "none"),
         ("[[paced.stages]]\nrun_ms = -1", "paced.stages[0].run_ms", "from 0 to 5000", "-1"),
+        ("[[paced.stages]]\nrun_ms = { 1 = 2, 01 = 3 }", "paced.stages[0].run_ms", "by rows", "'01': 3"),
         ("[[paced.stages]]\nrun_ms = {}", "paced.stages[0].run_ms", "by rows", "{}"),
         ("[[paced.stages]]\nrun_ms = { x = 1 }", "paced.stages[0].run_ms", "by rows", "{'x': 1}"),
         ("[[paced.stages]]\nrun_ms = { 0 = 1 }", "paced.stages[0].run_ms", "by rows", "{'0': 1}"),
@@ -176,6 +177,36 @@ def test_no_toml(tmp_path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(BadInput, match=r"^\[profile\] rig\.toml: "):
         load_profile(str(path))
+
+
+def test_arrays_without_end_are_no_profile(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="nested without end"):
+        load_profile(profile_file(tmp_path, "a = " + "[" * 100_000))
+
+
+def test_a_profile_may_have_the_times_of_one_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "rig.toml"
+    device = f'[placement]\ndevice = ["paced:{path}"]\n'
+    profile = load_profile(profile_file(tmp_path, device + STAGE))
+    assert profile.devices is not None and profile.devices[0].rig == profile.rig
+    with pytest.raises(BadInput, match="which has none"):
+        load_profile(profile_file(tmp_path, device))
+
+
+def test_its_words_can_not_move_a_cursor(tmp_path: Path) -> None:
+    hostile = '"\\u001b]0;x\\u0007\\ny"'
+    words = f"name = {hostile}\ndescription = {hostile}\nsources = [{hostile}]\n"
+    profile = load_profile(profile_file(tmp_path, words + STAGE))
+    rig = profile.rig
+    assert rig is not None
+    assert {profile.name, profile.description, *profile.sources, rig.name} == {"]0;x y"}
+
+
+def test_a_value_without_end_is_cut_in_its_line(tmp_path: Path) -> None:
+    for text in ('[switches]\ndraft = "{}"', '[model]\nkv = "{}"'):
+        with pytest.raises(BadInput) as refused:
+            load_profile(profile_file(tmp_path, text.format("x" * 100_000)))
+        assert len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize("name", ["nope", "nope.toml", ".", ""])

@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ STAGE = StageTimes(((1, 7.25), (4, 9.0)), 0.5, ((512, 100.0),))
         Profile("rig"),
         Profile(
             "rig",
-            'a "quoted" description, \\ and \x7f',
+            'a "quoted" description, \\ and \u00b7',
             ("here", "there"),
             context=512,
             kv="f32",
@@ -36,6 +37,11 @@ def test_what_is_written_is_read_back(tmp_path: Path, profile: Profile) -> None:
     path = tmp_path / "rig.toml"
     path.write_text(profile_text(profile), encoding="utf-8")
     assert load_profile(str(path)) == profile
+
+
+def test_every_character_of_a_text_stands_in_it() -> None:
+    text = profile_text(Profile("rig", description='\x7f\x1b\n"\\'))
+    assert tomllib.loads(text)["description"] == '\x7f\x1b\n"\\'
 
 
 def test_a_rig_is_read_back_with_its_comments(tmp_path: Path) -> None:

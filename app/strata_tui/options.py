@@ -82,6 +82,11 @@ class DeviceChoice:
     rig: Rig | None = None  # paced: whose times; each stage takes its own
 
     @property
+    def emulated(self) -> bool:
+        """Are its times another device's?"""
+        return self.kind in ("even", "paced")
+
+    @property
     def text(self) -> str:
         """What `parse` reads as this device."""
         pinned = "@" + "+".join(map(str, self.cores)) if self.cores else ""
@@ -134,9 +139,9 @@ class DeviceChoice:
 
 
 def _rig(profile: str, where: str) -> Rig:
-    from strata_tui.profile import load_profile, paced_profiles  # here: a profile names devices itself
+    from strata_tui.profile import load_rig, paced_profiles  # here: a profile names devices itself
 
-    rig = load_profile(profile, where).rig
+    rig = load_rig(profile, where)
     if rig is None:
         expected = f"a profile with [paced] times ({', '.join(paced_profiles())})"
         raise BadInput(f"{where}: expected {expected}, got {profile!r}, which has none")

@@ -12,6 +12,7 @@ from strata_tui.errors import BadInput
 from strata_tui.options import DeviceChoice, Sampling
 from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes, Points, Rig, StageTimes
 from strata_tui.switches import BY_NAME
+from strata_tui.terminal_text import printable
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,22 @@ def load_profile(name_or_file: str, where: str = "--profile") -> Profile:
     Raises:
         BadInput: there is none of that name, or something in it is wrong.
     """
+    return parse_profile(*_read(name_or_file, where))
+
+
+def load_rig(name_or_file: str, where: str) -> Rig | None:
+    """The rig of such a profile; the devices that it names itself are not looked at: they could name it.
+
+    Raises:
+        BadInput: see `load_profile`.
+    """
+    tables, file = _read(name_or_file, where)
+    top, sections = _checked(tables, file)
+    return _rig(sections["paced"], _name(top, file), file) if "paced" in sections else None
+
+
+def _read(name_or_file: str, where: str) -> tuple[dict[str, Any], str]:
+    """The tables of a file, and its name."""
     import tomllib
 
     shipped = shipped_profiles()
@@ -61,11 +78,13 @@ def load_profile(name_or_file: str, where: str = "--profile") -> Profile:
     if path.suffix != ".toml" or not path.is_file():
         expected = f"one of {', '.join(shipped)} or a .toml file"
         raise BadInput(f"{where}: expected {expected}, got {name_or_file!r}")
+    file = printable(path.name, newlines=False)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8")), file
     except (OSError, ValueError) as error:  # of TOML and of UTF-8 too
-        raise BadInput(f"[profile] {path.name}: {error}") from None
-    return parse_profile(tables, path.name)
+        raise BadInput(f"[profile] {file}: {error}") from None
+    except RecursionError:
+        raise BadInput(f"[profile] {file}: expected a run profile, got arrays nested without end") from None
 
 
 # What each key accepts: a test, and what it expects in words.
@@ -92,9 +111,8 @@ def _between(low: float, high: float) -> _Check:
 
 def _is_points(value: Any) -> bool:
     rows = value if isinstance(value, dict) else {"1": value}
-    return bool(rows) and all(
-        row.isdecimal() and len(row) < 6 and int(row) > 0 and _MS[0](ms) for row, ms in rows.items()
-    )
+    fits = all(row.isdecimal() and len(row) < 6 and int(row) > 0 and _MS[0](ms) for row, ms in rows.items())
+    return fits and bool(rows) and len({int(row) for row in rows}) == len(rows)
 
 
 _MS = _between(0, MAX_PROGRAM_MS)
@@ -134,12 +152,7 @@ _KEYS: dict[str, dict[str, _Check]] = {
 
 def parse_profile(tables: dict[str, Any], file: str) -> Profile:
     """The profile that a parsed TOML file describes."""
-    top = {key: value for key, value in tables.items() if not isinstance(value, dict)}
-    sections = {key: value for key, value in tables.items() if isinstance(value, dict)}
-    for section, values in {"": top, **sections}.items():
-        if section not in _KEYS:
-            raise BadInput(f"[profile] {file}: unknown table {section}{_near(section, _KEYS)}")
-        _check(values, _KEYS[section], section, file)
+    top, sections = _checked(tables, file)
     placement, model, sampling = (sections.get(name, {}) for name in ("placement", "model", "sampling"))
     where = f"[profile] {file}: "
     try:
@@ -147,12 +160,12 @@ def parse_profile(tables: dict[str, Any], file: str) -> Profile:
     except BadInput as error:
         raise BadInput(f"{where}sampling: {error}") from None
     devices = placement.get("device")
-    name = top.get("name", file.removesuffix(".toml"))
+    name = _name(top, file)
     rig = _rig(sections["paced"], name, file) if "paced" in sections else None
     return Profile(
         name=name,
-        description=top.get("description", ""),
-        sources=tuple(top.get("sources", ())),
+        description=printable(top.get("description", ""), newlines=False),
+        sources=tuple(printable(source, newlines=False) for source in top.get("sources", ())),
         context=model.get("context"),
         kv=model.get("kv"),
         chunk=model.get("chunk"),
@@ -174,6 +187,21 @@ def parse_profile(tables: dict[str, Any], file: str) -> Profile:
         },
         sampling=dict(sampling),
     )
+
+
+def _checked(tables: dict[str, Any], file: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The keys outside tables, and the tables; every key is known and has a value that it accepts."""
+    top = {key: value for key, value in tables.items() if not isinstance(value, dict)}
+    sections = {key: value for key, value in tables.items() if isinstance(value, dict)}
+    for section, values in {"": top, **sections}.items():
+        if section not in _KEYS:
+            raise BadInput(f"[profile] {file}: unknown table {section}{_near(section, _KEYS)}")
+        _check(values, _KEYS[section], section, file)
+    return top, sections
+
+
+def _name(top: dict[str, Any], file: str) -> str:
+    return printable(top.get("name", file.removesuffix(".toml")), newlines=False)
 
 
 def _rig(table: dict[str, Any], name: str, file: str) -> Rig:
@@ -207,7 +235,9 @@ def _check(values: dict[str, Any], known: dict[str, _Check], section: str, file:
             raise BadInput(f"[profile] {file}: unknown key {_at(section, key)}{_near(key, known)}")
         fits, expected = known[key]
         if not fits(value):
-            raise BadInput(f"[profile] {file}: {_at(section, key)}: expected {expected}, got {value!r}")
+            raise BadInput(
+                f"[profile] {file}: {_at(section, key)}: expected {expected}, got {repr(value)[:80]}"
+            )
 
 
 def _at(section: str, key: str) -> str:

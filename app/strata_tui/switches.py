@@ -214,7 +214,7 @@ def _read(accepts: Accepts, text: str, where: str) -> Any:
     try:
         return accepts.read(text)
     except (ValueError, KeyError):
-        raise BadInput(f"{where}: expected {accepts.what}, got {text!r}") from None
+        raise BadInput(f"{where}: expected {accepts.what}, got {text[:80]!r}") from None
 
 
 def resolve(

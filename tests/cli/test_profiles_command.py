@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from tests.cli.program import QWEN35, Strata
 
 from strata_tui.profile import load_profile, shipped_profiles
@@ -25,6 +26,33 @@ def test_one_of_them(strata: Strata) -> None:
     assert out.startswith("laptop  two CPU stages")
     assert "rx7900" not in out
     assert "expected one of laptop" in strata("profiles", "lapdog").error
+
+
+@pytest.mark.parametrize(
+    ("placement", "stages", "emulated"),
+    [
+        ('device = ["paced:rx7900xt-4x"]', 2, True),
+        ('device = ["cpu", "even:3", "cpu"]', 3, True),
+        ('device = ["cpu", "delayed:3", "cpu"]', 3, False),
+        ("split = [1, 2, 3]", 4, False),
+        ("threads = 1", 2, False),
+    ],
+)
+def test_stages_and_emulation_are_told_as_it_runs(
+    strata: Strata, tmp_path: Path, placement: str, stages: int, emulated: bool
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f"[placement]\n{placement}\n")
+    (about,) = json.loads(strata("profiles", path, "--json").out)["profiles"]
+    ran = json.loads(strata("run", QWEN35, "--profile", path, "--tokens", "1", "-n", "1", "--json").out)
+    assert (about["stages"], about["emulated"]) == (stages, emulated)
+    assert (len(ran["stages"]), ran["emulated"]) == (stages, emulated)
+
+
+def test_an_error_quotes_no_control_characters(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('["t\\u001b[31m\\nx"]\na = 1\n')
+    assert "unknown table t[31m x;" in strata("profiles", path).error
 
 
 def test_a_stage_per_node_where_there_are_nodes(strata: Strata, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -227,6 +227,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
         ("stages", []),
         ("stages", [{"device": "cpu", "first_layer": 0, "last_layer": 1}] * 33),
         ("stages", {}),
+        ("stages", [[]]),
         ("n_layers", -1),
         ("n_layers", "8"),
         ("emulated", 1),

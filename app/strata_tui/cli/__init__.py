@@ -50,5 +50,8 @@ def _open_streams() -> None:
 
 
 def _fail(line: str, code: int) -> int:
-    print("strata-tui: " + " ".join(line.split()), file=sys.stderr)
+    from strata_tui.terminal_text import printable
+
+    # A line may quote a file's own words: nothing of them moves the cursor.
+    print("strata-tui: " + printable(" ".join(line.split())), file=sys.stderr)
     return code

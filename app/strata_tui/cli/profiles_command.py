@@ -9,16 +9,27 @@ from typing import Any
 import click
 
 from strata_tui.errors import BadInput
+from strata_tui.placement import DEFAULT_STAGES
 from strata_tui.profile import Profile, load_profile, shipped_profiles
+
+
+def _stages(profile: Profile) -> int:
+    """As `place` counts them, on a model with layers enough."""
+    if profile.stages is not None:
+        return profile.stages
+    if profile.split is not None:
+        return len(profile.split) + 1
+    devices = len(profile.devices or ())
+    return devices if devices > 1 else DEFAULT_STAGES
 
 
 def _about(profile: Profile) -> dict[str, Any]:
     return {
         "name": profile.name,
         "description": profile.description,
-        "stages": profile.stages or len(profile.split or ()) + 1,
+        "stages": _stages(profile),
         "stage_per_numa_node": profile.per_node,
-        "emulated": bool(profile.rig) or any(device.kind == "even" for device in profile.devices or ()),
+        "emulated": any(device.emulated for device in profile.devices or ()),
         "sources": list(profile.sources),
         "switches": profile.switches,
     }

@@ -31,7 +31,7 @@ class Checked:
     def _get(self, key: str | int, default: Any = _ABSENT) -> Any:
         try:
             return self.value[key]
-        except (KeyError, IndexError):
+        except (KeyError, IndexError, TypeError):  # an array where an object was expected
             if default is _ABSENT:
                 raise self._refused(key, "a value") from None
             return default
