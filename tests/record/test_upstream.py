@@ -11,7 +11,10 @@ from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.view import View
 from strata_tui.errors import BadInput
 from strata_tui.events import Events, Kind
+from strata_tui.profile import load_profile
+from strata_tui.profile_text import profile_text
 from strata_tui.record.reading import open_recording
+from strata_tui.record.recorded_rig import profile_of
 from strata_tui.record.recording import Recording
 
 # Two stages of 10 ms. Window 7 is fresh, guess 8 runs behind it and is kept, guess 9 behind that is wrong.
@@ -98,6 +101,20 @@ def test_its_windows_are_what_the_console_shows(tmp_path: Path) -> None:
     use(recording, tmp_path)
 
 
+def test_a_profile_of_it_can_be_loaded(tmp_path: Path) -> None:
+    windows = [
+        f"{30 * w} L0 {w} 0 0\n{30 * w + 10} F0 {w} 0 0\n{30 * w + 11} L1 {w} 0 1\n"
+        f"{30 * w + 26} F1 {w} 0 1\n{30 * w + 27} V {w} 2 0\n"
+        for w in range(12)
+    ]
+    profile, comments = profile_of(read(tmp_path, "# two cards\n" + "".join(windows)))
+    path = tmp_path / "mine.toml"
+    path.write_text(profile_text(profile, comments), encoding="utf-8")
+    rig = load_profile(str(path)).rig
+    assert rig is not None and [stage.run_ms for stage in rig.stages] == [((1, 10.0),), ((1, 15.0),)]
+    assert "rows are not known" in comments["paced.stages[0].run_ms"]
+
+
 def test_a_trace_without_header_and_a_cut_last_line(tmp_path: Path) -> None:
     body = "".join(line for line in TRACE.splitlines(keepends=True) if not line.startswith("#"))
     whole = read(tmp_path, body)
@@ -110,6 +127,7 @@ def test_a_trace_without_header_and_a_cut_last_line(tmp_path: Path) -> None:
     "line",
     [
         "1.0 L0 7 0 99\n",
+        "1.0 L0 7 0 25\n",
         "1.0 V 7 3.5 1\n",
         "1.0 V 7 900 1\n",
         "1.0 XX 7 0 0\n",

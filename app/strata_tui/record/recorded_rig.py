@@ -117,12 +117,12 @@ class _Stage:
 def _stage(costs: Costs, windows: Sequence[Passage], events: Events, stage: int) -> _Stage:
     slope, middle = _slope(windows, stage)
     counts = {rows: sum(window.rows == rows for window in windows) for rows in sorted(costs.by_rows[stage])}
-    run = tuple(
-        (rows, _ms(max(0.0, costs.run(stage, rows) - slope * middle / 1000))) for rows in sorted(counts)
-    )
+    at_0 = {rows: _ms(max(0.0, costs.run(stage, rows) - slope * middle / 1000)) for rows in counts}
+    known = {rows: ms for rows, ms in at_0.items() if rows}
+    run = tuple(known.items()) or ((1, at_0[0]),)
     first, last = windows[0].position, windows[-1].position
     comments = {
-        "run_ms": f"of {_listed(counts)} windows",
+        "run_ms": f"of {_listed(counts)} windows" + ", whose rows are not known" * (not known),
         "run_ms_per_1k": f"of positions {first} to {last}; run_ms is that at 0",
     }
     chunks, chunk_counts = _chunks(events, stage)

@@ -27,10 +27,10 @@ import numpy as np
 
 from strata_tui.errors import BadInput
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Kind, MissCause, WindowFate
-from strata_tui.record.recording import MAX_EVENTS, MAX_ROWS, MAX_STAGES, Recording, StageLine
+from strata_tui.record.recording import MAX_EVENTS, MAX_ROWS, Recording, StageLine
 from strata_tui.tokenizer import printable
 
-GUESS = 10  # added to the stage of a guess's launch
+GUESS = 10  # added to the stage of a guess's launch: a trace has at most ten front stages
 MAX_LINE = 256  # bytes
 MAX_MS = 1e12
 NAMES = frozenset({"L0", "F0", "L1", "F1", "CL", "CE", "CD", "V", "U"})
@@ -135,7 +135,7 @@ def _line(text: str) -> Line | None:
     name = parts[1]
     fits = 0 <= at_ms <= MAX_MS and 0 <= seq < 1 << 31 and abs(x) <= 1e9  # as it holds: nan doesn't
     if name in ("L0", "F0"):
-        fits = fits and 0 <= y < GUESS + MAX_STAGES and y % GUESS < GUESS
+        fits = fits and 0 <= y < 2 * GUESS
     if name == "V":
         fits = fits and 0 <= x < MAX_ROWS and x == int(x) and y in (-1, 0, 1)
     return Line(round(at_ms * 1e6), name, seq, x, y) if name in NAMES and fits and len(parts) <= 5 else None
