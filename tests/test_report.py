@@ -16,7 +16,6 @@ from strata_tui.report import (
     request_lines,
     run_json,
     stage_times,
-    stages_busy_mean,
     summary_lines,
     wasted_ms,
 )
@@ -142,17 +141,6 @@ def test_stage_times_by_hand() -> None:
     assert third == {"run_ms": 0, "wait_ms": 0, "idle": None}
 
 
-def test_busy_stages_are_counted_over_the_text_alone() -> None:
-    # From window 3 (30 ms) to the last verdict's end (50): 1 (commit) + 4 + 4 on stage 0, 3 + 3 on stage 1.
-    assert stages_busy_mean(RUN, 2) == pytest.approx(15 / 20)
-    assert stages_busy_mean(RUN, 1) == pytest.approx(9 / 20)
-
-
-def test_without_a_verdict_no_stage_was_busy_for_a_text() -> None:
-    assert stages_busy_mean(RUN[:8], 2) is None
-    assert stages_busy_mean(events(), 2) is None
-
-
 def test_hand_offs_count_windows_and_not_chunks() -> None:
     assert hand_off_lines(RUN, 2) == [
         "strata: hand-off stage 0 -> 1: overlapped (1 window), serial (2 windows)"
@@ -202,6 +190,14 @@ def test_the_reports_of_a_request() -> None:
     )
     assert second.endswith("undo 0.00, lost 2.00 ms")
     assert "tokens per window -" in request_lines(events(), 0, NOTHING, {"decode_timing"})[-1]
+
+
+def test_emulated_times_are_marked_in_every_line() -> None:
+    asked = {"decode_timing", "split_timing"}
+    lines = request_lines(RUN, 2, STATS, asked, emulated=True)
+    timed = [line for line in lines if "ms" in line]
+    assert len(timed) == 4 and all(line.endswith(" [emulated]") for line in timed)
+    assert not any("emulated" in line for line in request_lines(RUN, 2, STATS, asked))
 
 
 def test_kernels_by_stage_and_rows() -> None:

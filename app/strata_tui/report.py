@@ -22,6 +22,9 @@ class Explained(Protocol):
 
     def bound(self) -> dict[str, float] | None: ...
 
+    @property
+    def stages_busy_mean(self) -> float | None: ...
+
 
 def per_second(count: float, ns: float) -> float | None:
     return count / ns * 1e9 if count and ns > 0 else None
@@ -94,19 +97,6 @@ def stage_times(events: Events, n_stages: int, idle: Sequence[dict[str, float]] 
             }
         )
     return times
-
-
-def stages_busy_mean(events: Events, n_stages: int) -> float | None:
-    """Mean number of stages at work between the first verify window and the last verdict."""
-    built = events[(events["kind"] == Kind.window) & (events["b"] != WindowFate.prompt)]
-    verdicts = events[events["kind"] == Kind.verdict]
-    if not len(built) or not len(verdicts):
-        return None
-    begin, end = int(built["start_ns"].min()), int((verdicts["start_ns"] + verdicts["dur_ns"]).max())
-    work = events[np.isin(events["kind"], [Kind.run, Kind.commit, Kind.undo]) & (events["stage"] < n_stages)]
-    starts = np.clip(work["start_ns"].astype(np.int64), begin, end)
-    ends = np.clip((work["start_ns"] + work["dur_ns"]).astype(np.int64), begin, end)
-    return float((ends - starts).sum() / (end - begin)) if end > begin else None
 
 
 def hand_off_lines(events: Events, n_stages: int) -> list[str]:
@@ -230,13 +220,14 @@ def request_lines(
     Args:
         events: of this request.
         reports: names of `switches.REPORTS`.
-        emulated: the devices' times are another rig's.
+        emulated: the devices' times are another rig's: each line with times says so.
     """
-    lines = [*hand_off_lines(events, n_stages), pipeline_line(stats)]
+    timed = [pipeline_line(stats)]
     if "decode_timing" in reports:
-        lines.append(decode_timing_line(events, stats))
+        timed.append(decode_timing_line(events, stats))
     if "split_timing" in reports:
-        lines += split_timing_lines(events, n_stages)
+        timed += split_timing_lines(events, n_stages)
+    lines = [*hand_off_lines(events, n_stages), *(line + " [emulated]" * emulated for line in timed)]
     if "verify_profile" in reports:
         lines += kernel_lines(stats, emulated)
     return lines
@@ -333,6 +324,6 @@ def run_json(
         **rates(stats),
         "wasted_ms": wasted_ms(events),
         "bound": explained.bound(),
-        "stages_busy_mean": stages_busy_mean(events, len(stages)),
+        "stages_busy_mean": explained.stages_busy_mean,
         "dropped_events": dropped_events,
     }
