@@ -8,13 +8,15 @@ import pytest
 
 from reference.events import make
 from strata_tui import Engine
-from strata_tui.analysis.bound import actual_ns, lower_bound, measured
+from strata_tui.analysis.bound import actual_ns, guesses_in_flight, lower_bound, measured
+from strata_tui.analysis.explained import Explained
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.passages import (
     accepted_per_position,
     last_text,
     ms_by_class,
     passages,
+    texts,
     wasted_ns,
 )
 from strata_tui.events import EVENT_DTYPE, Events, Kind, WindowFate
@@ -82,6 +84,16 @@ def test_the_longest_path_worked_out_by_hand() -> None:
     assert actual_ns(passages(TEXT), TEXT, 2) == 116 - 10
 
 
+def test_guesses_kept_after_the_switch_was_flipped_count() -> None:
+    nodes = measured(passages(TEXT), 2)
+    assert [guesses_in_flight(nodes, windows) for windows in (0, 1, 2, 8)] == [1, 1, 1, 1]
+    alone = [node for node in nodes if not node.kept]
+    assert [guesses_in_flight(alone, windows) for windows in (0, 1, 2, 8)] == [0, 0, 1, 1]
+    assert guesses_in_flight([], 2) == 0
+    flipped = Explained(TEXT, 2, windows_in_flight=0)
+    assert flipped.same_depth == lower_bound(nodes) and flipped.same_depth.ns <= 116 - 10
+
+
 def test_a_verdict_and_a_slow_last_stage_are_waited_for() -> None:
     slow = np.concatenate(
         [
@@ -124,6 +136,9 @@ def test_facts_of_the_windows() -> None:
     assert wasted_ns(TEXT, 2) == [19, 0]
     two = np.concatenate([TEXT, make(Kind.request_begin, 200, window=2)])
     assert last_text(two)["start_ns"].tolist() == [200]
+    parts = texts(np.concatenate([make(Kind.sync, 250), two[::-1], make(Kind.sync, 150)]))
+    assert [len(part) for part in parts] == [0, len(TEXT) + 1, 2]
+    assert parts[2]["start_ns"].tolist() == [250, 200]  # in the order in which they came
 
 
 def test_nothing_and_missing_runs_have_no_bound() -> None:

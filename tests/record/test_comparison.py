@@ -93,6 +93,24 @@ def test_other_drafts_other_windows_and_the_same_text(tmp_path: Path) -> None:
     assert "identical" in lines and "overlap 1 and 0" in lines and "and 40 windows" in lines
 
 
+def test_each_text_has_its_own_events(tmp_path: Path) -> None:
+    one = run(tmp_path)
+    request, n = one.requests[0], len(one.events)
+    later = one.events.copy()
+    later["start_ns"] += 10**12
+    later["window"] += 1000
+    second = replace(request, begin_ns=request.begin_ns + 10**12)
+    both = replace(one, requests=[request, second], events=np.concatenate([later, one.events]))
+    side = compare(both, both).a
+    alone = compare(one, one).a
+    assert len(both.events) == 2 * n
+    assert [windows["id"].tolist() for windows in side.windows] == [
+        alone.windows[0]["id"].tolist(),
+        (alone.windows[0]["id"] + 1000).tolist(),
+    ]
+    assert side.busy_ns == 2 * alone.busy_ns and side.stages == [*alone.stages, *alone.stages]
+
+
 def test_texts_that_differ_are_told_with_their_index(tmp_path: Path) -> None:
     a = run(tmp_path)
     tokens = list(a.requests[0].tokens)

@@ -92,6 +92,14 @@ def measured(windows: Sequence[Passage], n_stages: int) -> list[Measured]:
     ]
 
 
+def guesses_in_flight(windows: Sequence[Measured], windows_in_flight: int) -> int:
+    """At most so many: as the switch has it (0 = serial), or deeper where one was kept that was launched
+    before the switch was flipped; never more than there are front stages."""
+    deepest = max((one.window.depth for one in windows if one.kept), default=0)
+    front = len(windows[0].run) - 1 if windows else 0
+    return min(front, max(windows_in_flight - 1, deepest))
+
+
 def lower_bound(windows: Sequence[Measured], guesses: int | None = None) -> Bound:
     """The bound of one text.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from strata_tui.analysis.bound import Bound, Measured, actual_ns, lower_bound, measured
+from strata_tui.analysis.bound import Bound, Measured, actual_ns, guesses_in_flight, lower_bound, measured
 from strata_tui.analysis.idle import StageTime, stage_times, text_span
 from strata_tui.analysis.passages import Passage, passages
 from strata_tui.events import Events
@@ -40,7 +40,7 @@ class Explained:
 
     @cached_property
     def same_depth(self) -> Bound:
-        return lower_bound(self._measured, max(1, self.windows_in_flight) - 1)
+        return lower_bound(self._measured, guesses_in_flight(self._measured, self.windows_in_flight))
 
     @cached_property
     def full_depth(self) -> Bound:

@@ -59,6 +59,20 @@ def last_text(events: Events) -> Events:
     return events[begins[-1] :] if len(begins) else events
 
 
+def texts(events: Events) -> list[Events]:
+    """Cut where a request begins: what was before the first one, then a part a request.
+
+    Within a part events stay in the order in which they came.
+    """
+    begins = np.sort(events["start_ns"][events["kind"] == Kind.request_begin])
+    if not len(begins):
+        return [events]
+    part = np.searchsorted(begins, events["start_ns"], side="right")
+    order = np.argsort(part, kind="stable")
+    cuts = np.searchsorted(part[order], np.arange(1, len(begins) + 1))
+    return np.split(events[order], cuts)
+
+
 def passages(events: Events) -> list[Passage]:
     """The verify windows of these events, oldest first; prompt windows and chunks are left out.
 

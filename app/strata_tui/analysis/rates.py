@@ -67,8 +67,8 @@ class TokenClock:
         bucket, count = np.unique(times // BUCKET_NS, return_counts=True)
         for b, n in zip(bucket.tolist(), count.tolist(), strict=True):
             self._buckets[b] = self._buckets.get(b, 0) + n
-        while len(self._buckets) > N_BUCKETS:
-            del self._buckets[min(self._buckets)]
+        for b in sorted(self._buckets)[:-N_BUCKETS]:
+            del self._buckets[b]
 
     def _smooth(self, to_ns: int, times: Int64) -> None:
         elapsed = max(0.0, (to_ns - self._smoothed_to) / 1e9)

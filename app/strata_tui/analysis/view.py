@@ -25,6 +25,7 @@ from strata_tui.analysis.lanes import (
     shares_of_cells,
     windows_of_cells,
 )
+from strata_tui.analysis.passages import texts
 from strata_tui.analysis.rates import TokenClock
 from strata_tui.analysis.spans import SPAN_DTYPE, Ring, SpanArray, SpanTrack
 from strata_tui.analysis.windows import WindowArray, WindowLog
@@ -181,7 +182,7 @@ class View:
             self.begin_ns = int(events["start_ns"].min())
         self._take_spans(events)
         self._take_launches(events)
-        for part in _by_request(events):
+        for part in texts(events):
             self._take_request(part)
 
     # -- what a screen asks
@@ -424,15 +425,6 @@ def _name(of: type[IntEnum], number: int) -> str:
         return of(number).name
     except ValueError:
         return f"{of.__name__} {number}"
-
-
-def _by_request(events: Events) -> list[Events]:
-    """Cut where a request begins: each part belongs to one request (seldom more than one a drain)."""
-    begins = np.sort(events["start_ns"][events["kind"] == Kind.request_begin])
-    if not len(begins):
-        return [events]
-    part = np.searchsorted(begins, events["start_ns"], side="right")
-    return [events[part == i] for i in range(len(begins) + 1)]
 
 
 def _newest(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from strata_tui.analysis.bound import Bound, Measured, actual_ns, lower_bound, measured
+from strata_tui.analysis.bound import Bound, Measured, actual_ns, guesses_in_flight, lower_bound, measured
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.findings import Finding, Situation, findings
 from strata_tui.analysis.guesses import GuessCounts, count_guesses
 from strata_tui.analysis.idle import CAUSES, StageTime, stage_times
-from strata_tui.analysis.passages import passages
+from strata_tui.analysis.passages import passages, texts
 from strata_tui.analysis.view import Mark, View
 from strata_tui.events import Events, Kind
 
@@ -79,8 +79,7 @@ def explain(view: View, until_ns: int, switches: dict[str, Any], pipeline_max: i
     times = stage_times(around, view.n_stages, t0, t1)
     stages = tuple(_shares(time) for time in times)
     within = around[around["start_ns"].astype(np.int64) >= t0]
-    depth = max(1, int(switches.get("pipeline_windows", 0))) - 1
-    bounds, path = _bounds(within, view.n_stages, depth)
+    bounds, path = _bounds(within, view.n_stages, int(switches.get("pipeline_windows") or 0))
     guesses = count_guesses(within)
     verdicts = within[within["kind"] == Kind.verdict]
     told = findings(
@@ -137,17 +136,17 @@ def _shares(time: StageTime) -> tuple[float, ...]:
 
 
 def _bounds(
-    events: Events, n_stages: int, guesses: int
+    events: Events, n_stages: int, windows_in_flight: int
 ) -> tuple[Bounds | None, tuple[tuple[str, int, float], ...]]:
     """Over all texts of these events."""
     actual = same = full = n = 0
     spent: dict[tuple[str, int], int] = {}
-    for text in _texts(events):
+    for text in texts(events):
         windows = passages(text)
         nodes: list[Measured] = measured(windows, n_stages)
         if not nodes:
             continue
-        bound: Bound = lower_bound(nodes, guesses)
+        bound: Bound = lower_bound(nodes, guesses_in_flight(nodes, windows_in_flight))
         actual += actual_ns(windows, text, n_stages)
         same += bound.ns
         full += lower_bound(nodes).ns
@@ -158,9 +157,3 @@ def _bounds(
         return None, ()
     path = sorted(((part, stage, ns / same) for (part, stage), ns in spent.items()), key=lambda p: -p[2])
     return Bounds(actual / n / 1e6, same / n / 1e6, full / n / 1e6), tuple(path)
-
-
-def _texts(events: Events) -> list[Events]:
-    begins = np.sort(events["start_ns"][events["kind"] == Kind.request_begin])
-    part = np.searchsorted(begins, events["start_ns"], side="right")
-    return [events[part == i] for i in range(len(begins) + 1)]

@@ -42,13 +42,12 @@ class Side:
 
     Attributes:
         windows: verified ones, in the order of their verdicts.
-        span_ns: of the texts, from the first window built to the last verdict that counts; summed.
-        stages: where each stage's time went over these spans, one entry a text.
+        stages: where each stage's time went, one entry a text: from its first window built to the last
+            verdict that counts.
     """
 
     recording: Recording
     windows: list[WindowArray] = field(default_factory=list)
-    span_ns: int = 0
     stages: list[list[StageTime]] = field(default_factory=list)
     toggles: int = 0  # switches flipped while it ran
 
@@ -176,6 +175,7 @@ def _same_rig(a: Recording, b: Recording, force: bool, notes: list[str]) -> None
 
 def _compare_texts(sides: tuple[Side, Side], notes: list[str]) -> Comparison:
     a, b = (side.recording for side in sides)
+    events = [_by_request(recording) for recording in (a, b)]
     texts = tokens = 0
     difference: Difference | None = None
     for number, (mine, other) in enumerate(zip(a.requests, b.requests, strict=False), start=1):
@@ -187,8 +187,8 @@ def _compare_texts(sides: tuple[Side, Side], notes: list[str]) -> Comparison:
         n = min(len(left), len(right))
         wrong = next((i for i in range(n) if left[i] != right[i]), None)
         n = n if wrong is None else wrong
-        for side, request in zip(sides, (mine, other), strict=True):
-            _take_text(side, _events_of(side.recording, request), n)
+        for side, of_texts in zip(sides, events, strict=True):
+            _take_text(side, of_texts[number - 1], n)
         texts, tokens = texts + 1, tokens + n
         if wrong is not None:
             difference = Difference(number, wrong, left[wrong], right[wrong])
@@ -230,12 +230,13 @@ def _sampling(request: Request) -> dict[str, float]:
     return sampling
 
 
-def _events_of(recording: Recording, request: Request) -> Events:
-    """Those that began in its time."""
-    later = [other.begin_ns for other in recording.requests if other.begin_ns > request.begin_ns]
-    start = recording.events["start_ns"].astype(np.int64)
-    events: Events = recording.events[(start >= request.begin_ns) & (start < min(later, default=1 << 62))]
-    return events
+def _by_request(recording: Recording) -> list[Events]:
+    """Of each request the events that began in its time, by their start."""
+    events = recording.events[np.argsort(recording.events["start_ns"], kind="stable")]
+    begins = np.array([request.begin_ns for request in recording.requests], np.int64)
+    cuts = np.searchsorted(events["start_ns"].astype(np.int64), np.unique(begins))
+    ends = np.append(cuts[1:], len(events))
+    return [events[cuts[i] : ends[i]] for i in np.searchsorted(np.unique(begins), begins)]
 
 
 def _take_text(side: Side, events: Events, n_tokens: int | None) -> None:
@@ -251,14 +252,13 @@ def _take_text(side: Side, events: Events, n_tokens: int | None) -> None:
     if len(rows):
         begin, end = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         if end > begin:
-            side.span_ns += end - begin
             side.stages.append(stage_times(events, len(side.recording.stages), begin, end))
 
 
 def _cut(side: Side, n_tokens: int) -> None:
     """Only the windows within the first tokens; of a single text."""
     events = side.recording.events
-    side.windows, side.stages, side.span_ns = [], [], 0
+    side.windows, side.stages = [], []
     _take_text(side, events, n_tokens)
 
 
