@@ -253,6 +253,7 @@ class Engine:
         switches: live switches.
         stages: what lies where: index, device, first_layer, last_layer, bytes.
         emulated: is the time of some stage not this machine's, but a paced or even device's?
+        kv: the type of K/V cells, f32 or f16.
         programs_at_once: of stages and draft layer, that the cores run side by side; None = each has a device
             of its own, or times are emulated.
     """
@@ -271,6 +272,7 @@ class Engine:
         self.switches = Switches(self.native)
         self.stages = self.native.stages
         self.emulated = self.native.emulated
+        self.kv = placement.kv
         self.programs_at_once = None if self.emulated else programs_at_once(devices, n_cores)
         self.n_layers = self.native.n_layers
         self.n_vocab = self.native.n_vocab

@@ -84,8 +84,10 @@ def test_two_arms_of_one_text_are_compared(strata: Strata, tmp_path: Path) -> No
     assert told["a"]["windows"] == 24 and told["switches"]["draft"] == {"a": "none", "b": "lookup"}
     shown = strata("compare", a, b)
     assert shown.code == 0 and "24 tokens: identical" in shown.out and "idle: hand-off" in shown.out
-    strata("run", QWEN35, "--tokens", "5,6,8", "-n", "24", "--record", other)
+    strata("run", QWEN35, "--tokens", "5,6,8", "-n", "24", "--kv", "f32", "--record", other)
     assert "token 2 is 7 and 8" in strata("compare", a, other).error
+    strata(*RUN, "--kv", "f16", "--record", other)
+    assert "K/V cells f32 in a.strata and f16 in c.strata" in strata("compare", a, other).error
 
 
 def test_replay_without_a_terminal_is_refused_in_one_line(strata: Strata, tmp_path: Path) -> None:

@@ -139,6 +139,11 @@ def test_what_is_not_comparable(tmp_path: Path) -> None:
     refused(replace(a, requests=[replace(request, emitted=(0, 1))]), "from its start, got none")
     refused(replace(a, emulated=True), "emulated device and .* measured ones; --force", force=False)
     assert compare(a, replace(a, emulated=True), force=True).notes
+    a = replace(a, kv="f16", numerics="fma16")
+    refused(replace(a, kv="f32"), "K/V cells f16 in .* and f32 in .*; --force", force=False)
+    refused(replace(a, numerics="portable"), "kernels fma16 in .* and portable in .*", force=False)
+    assert "another text" in compare(a, replace(a, kv="f32"), force=True).notes[0]
+    assert not compare(a, replace(a, kv="", numerics="")).notes  # of a file that does not tell
     seeded = {**request.sampling, "seed": 9}
     compare(a, replace(a, requests=[replace(request, sampling=seeded)]))  # greedy: no seed is looked at
 

@@ -105,7 +105,7 @@ def test_extreme_values_and_no_events(tmp_path: Path) -> None:
     write_trace(tmp_path / "b.json", nothing.events, nothing.trace_meta())
     write_table(tmp_path / "b.csv", nothing)
     assert (tmp_path / "b.csv").read_text().splitlines() == [
-        "start_ns,dur_ns,kind,stage,window,rows,a,b,means"
+        "start_ns,dur_ns,kind,stage,window,rows,a,b,means,emulated"
     ]
 
 
@@ -364,6 +364,13 @@ def test_a_recorder_that_cannot_write_says_so_and_stops_nothing(tmp_path: Path) 
         Recorder(tmp_path / "a.strata", lambda: HEADER, new=True)
 
 
+def test_every_line_of_an_emulated_table_says_so(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.strata", decode_run(3), header={**HEADER, "emulated": True})
+    write_table(tmp_path / "a.csv", read_recording(path))
+    head, *lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert head.endswith(",emulated") and lines and all(line.endswith(",1") for line in lines)
+
+
 def test_the_table_has_a_line_an_event_with_names(tmp_path: Path) -> None:
     import csv
 
@@ -379,6 +386,7 @@ def test_the_table_has_a_line_an_event_with_names(tmp_path: Path) -> None:
         assert [int(row[name]) for name in ("dur_ns", "window", "rows", "a", "b")] == [
             int(event[name]) for name in ("dur_ns", "window", "rows", "a", "b")
         ]
+    assert {row["emulated"] for row in rows} == {"0"}
     means = {row["kind"]: row["means"] for row in rows}
     token = events[events["kind"] == Kind.token][-1]["a"]
     assert means["token"] == json.dumps(f"w{token} ")

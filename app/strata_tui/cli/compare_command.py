@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--force", is_flag=True, help="Emulated with measured times, and traces that name no model.")
+@click.option(
+    "--force", is_flag=True, help="Emulated with measured times, other K/V cells, traces that name no model."
+)
 @click.option("--screen", is_flag=True, help="Both in the console, side by side.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
 def command(a: Path, b: Path, as_json: bool, force: bool, screen: bool, ascii_only: bool) -> int:

@@ -124,9 +124,9 @@ def compare(a: Recording, b: Recording, force: bool = False) -> Comparison:
     """Align two runs.
 
     Args:
-        force: compare what can't be known to be comparable: measured with emulated times, and traces that
-            name no model. Other models, prompts or samplings are refused all the same: their tokens have
-            nothing to do with one another.
+        force: compare what can't be known to be comparable: measured with emulated times, other K/V cells or
+            kernels, and traces that name no model. Other models, prompts or samplings are refused all the
+            same: their tokens have nothing to do with one another.
 
     Raises:
         BadInput: they are not comparable; the line says why.
@@ -163,6 +163,11 @@ def _same_rig(a: Recording, b: Recording, force: bool, notes: list[str]) -> None
         doubts.append(
             f"{emulated.file_name} has the times of an emulated device and {measured.file_name} measured ones"
         )
+    for what, left, right in (("K/V cells", a.kv, b.kv), ("kernels", a.numerics, b.numerics)):
+        if left and right and left != right:
+            doubts.append(
+                f"{what} {left} in {a.file_name} and {right} in {b.file_name}: another text by definition"
+            )
     if a.source != b.source or not (a.requests and b.requests):
         unknown = [run.file_name for run in (a, b) if not run.requests]
         both = a.source == b.source == "upstream"

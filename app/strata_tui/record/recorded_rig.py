@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, mode
 from typing import Any
 
 import numpy as np
@@ -137,8 +137,8 @@ def _listed(counts: dict[int, int]) -> str:
 
 def _slope(windows: Sequence[Passage], stage: int) -> tuple[float, float]:
     """ms more for each 1,000 positions, 0 where none can be told; and the middle position."""
-    rows = [window.rows for window in windows]
-    common = [w for w in windows if w.rows == max(set(rows), key=rows.count)]
+    usual = mode(window.rows for window in windows)
+    common = [window for window in windows if window.rows == usual]
     half = len(common) // 2
     if half < FEWEST:
         return 0.0, 0.0

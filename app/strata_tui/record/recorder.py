@@ -44,6 +44,7 @@ def recording_header(engine: Engine) -> dict[str, Any]:
             {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer}
             for s in engine.stages
         ],
+        "kv": engine.kv,
         "numerics": engine.stages[0].numerics,
         "emulated": engine.emulated,
         "has_draft_layer": engine.has_draft_layer,

@@ -82,6 +82,7 @@ class Recording:
         model_sha256: "" = not known.
         stages: at least one.
         switches: asked for when the recording began, by name; what is missing is not known.
+        kv, numerics: the type of K/V cells, and kernels of equal bits: texts depend on both; "" = not known.
         events: [n] in the order in which they were drained; their fields are in range.
         note: a line on what is missing at the end; "" = nothing.
         vocabulary: what tokens are written as; of some there is nothing.
@@ -109,6 +110,8 @@ class Recording:
     vocabulary: dict[int, str] = field(default_factory=dict)
     dropped_events: int = 0
     note: str = ""
+    kv: str = ""
+    numerics: str = ""
 
     def trace_meta(self) -> TraceMeta:
         """What stands in a Chrome trace of it."""
@@ -291,6 +294,8 @@ def _read_header(name: str, header: Checked) -> Recording:
         switches=header.switches("switches"),
         unix_offset_ns=header.whole("unix_offset_ns", least=-MAX_NS, most=MAX_NS),
         events=np.empty(0, EVENT_DTYPE),
+        kv=line("kv"),
+        numerics=line("numerics"),
     )
 
 

@@ -12,7 +12,7 @@ from strata_tui.events import DRAFT_LANE, HOST_LANE, Finish, Kind, MissCause, Wi
 from strata_tui.files import whole_file
 from strata_tui.record.recording import Recording
 
-COLUMNS = ("start_ns", "dur_ns", "kind", "stage", "window", "rows", "a", "b", "means")
+COLUMNS = ("start_ns", "dur_ns", "kind", "stage", "window", "rows", "a", "b", "means", "emulated")
 EVENTS_A_WRITE = 1 << 15
 _LANES = {DRAFT_LANE: "draft", HOST_LANE: "host"}
 _NAMES = {
@@ -28,6 +28,7 @@ def write_table(path: Path, recording: Recording) -> None:
     """Write a .csv file: times in ns since the first event, kinds and lanes by name, `a` and `b` as numbers.
 
     `means` says in words what the numbers of an event stand for: a token (quoted, as JSON), a switch, a fate.
+    `emulated` is 1 in every line where times are an emulated device's, else 0.
 
     Raises:
         OSError: it can't be written.
@@ -38,6 +39,7 @@ def write_table(path: Path, recording: Recording) -> None:
     kinds = {int(kind): kind.name for kind in Kind}
     lanes = {stage: _LANES.get(stage, str(stage)) for stage in range(256)}
     means = _Meanings(recording)
+    emulated = f",{int(recording.emulated)}"
     with whole_file(path) as raw:
         raw.write((",".join(COLUMNS) + "\n").encode())
         for at in range(0, len(events), EVENTS_A_WRITE):
@@ -48,7 +50,7 @@ def write_table(path: Path, recording: Recording) -> None:
             rows = zip((block["start_ns"] - first).tolist(), *columns, strict=True)
             lines = [
                 f"{start},{dur},{kinds[kind]},{lanes[stage]},{window},{rows_},{a},{b},"
-                f"{means.of(kind, a, b) if kind in _TELLING else ''}\n"
+                f"{means.of(kind, a, b) if kind in _TELLING else ''}{emulated}\n"
                 for start, dur, window, rows_, kind, stage, a, b in rows
             ]
             raw.write("".join(lines).encode())
