@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -118,9 +119,10 @@ class FreshProcesses:
             args=(there, self._model.path, self._bound, arm, request, tuple(replay)),
             daemon=True,
         )
-        process.start()
-        there.close()
         try:
+            with _interrupts_wait():
+                process.start()
+            there.close()
             outcome = here.recv()
         except EOFError:
             process.join()
@@ -132,7 +134,8 @@ class FreshProcesses:
             if process.is_alive():
                 process.join(5.0)
                 process.kill()
-            process.join()
+            if process.pid is not None:
+                process.join()
         if isinstance(outcome, Exception):
             raise outcome
         assert isinstance(outcome, Run)
@@ -140,6 +143,21 @@ class FreshProcesses:
 
     def close(self) -> None:
         """Nothing is kept."""
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is seen at the end of this: a process is not left half started, and begins with it held back."""
+    came: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))  # another thread may get it
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _run_in_child(
@@ -155,4 +173,5 @@ def _run_in_child(
             engines.close()
     except (StrataError, OSError) as error:
         outcome = error
-    parent.send(outcome)
+    with suppress(BrokenPipeError):  # the parent was interrupted and listens no more
+        parent.send(outcome)
