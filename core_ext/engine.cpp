@@ -50,6 +50,7 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
       kernels_(cpu::kernels(options.isa.c_str())),
       recorder_(options.events, options.event_capacity) {
     check(*model_, options_);
+    if (const std::string copies = file_->copies_notice(); !copies.empty()) notices_.add(copies);
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
     for (int s = 0; s < n_stages; ++s) {

@@ -15,9 +15,12 @@ from strata_tui import Engine
 
 # The rms error allowed of logits whose deviation is 3; llama.cpp's own is 0.09 to 0.16.
 BARS = {
-    **dict.fromkeys(["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"], 0.12),
-    **dict.fromkeys(["Q4_K", "Q5_K", "Q6_K"], 0.16),
+    **dict.fromkeys(["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL"], 0.12),
+    **dict.fromkeys(["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "IQ3_S", "IQ3_XXS"], 0.16),
     **dict.fromkeys(["F32", "F16", "BF16"], 0.002),
+    # Dequantised at load: only the K/V cells are rounded.
+    **dict.fromkeys(["IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_S", "IQ1_M", "TQ1_0", "TQ2_0"], 0.002),
+    **dict.fromkeys(["MXFP4", "NVFP4"], 0.002),
 }
 SHAPES = {
     "llama": Shape(n_layers=4),

@@ -22,7 +22,8 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}$")  # of a set's file names
 class TensorInfo(NamedTuple):
     """A tensor of the file; `shape` in ggml order: shape[0] is the contiguous row length.
 
-    `offset` is from the start of its own file, which is the set's `shard`-th (from 0).
+    `offset` is from the start of its own file, which is the set's `shard`-th (from 0). `loaded_bytes` is what
+    it takes when it is run: more than `size_bytes` where its type has no kernels and it is dequantised.
     """
 
     name: str
@@ -31,7 +32,12 @@ class TensorInfo(NamedTuple):
     shape: tuple[int, ...]
     offset: int
     size_bytes: int
-    shard: int = 0
+    shard: int
+    loaded_bytes: int
+
+    @property
+    def is_dequantised(self) -> bool:
+        return self.loaded_bytes != self.size_bytes
 
     @property
     def n_values(self) -> int:
@@ -206,13 +212,13 @@ class ModelFile:
 
     @cached_property
     def layer_bytes(self) -> list[int]:
-        """Bytes of weights of each trunk layer."""
-        return self._by_layer([tensor.size_bytes for tensor in self.tensors])
+        """Bytes of weights of each trunk layer, as they are run."""
+        return self._by_layer([tensor.loaded_bytes for tensor in self.tensors])
 
     @cached_property
     def tail_bytes(self) -> int:
         """Bytes of weights of the last stage beside its layers: the output head and the draft layer."""
-        return self._tail([tensor.size_bytes for tensor in self.tensors])
+        return self._tail([tensor.loaded_bytes for tensor in self.tensors])
 
     @cached_property
     def layer_reads(self) -> list[int]:
@@ -228,9 +234,9 @@ class ModelFile:
     def _reads(self) -> list[int]:
         experts = self.experts
         return [
-            tensor.size_bytes * experts.n_used // experts.n
+            tensor.loaded_bytes * experts.n_used // experts.n
             if experts and tensor.name.endswith("_exps.weight")
-            else tensor.size_bytes
+            else tensor.loaded_bytes
             for tensor in self.tensors
         ]
 

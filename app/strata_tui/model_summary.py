@@ -42,6 +42,7 @@ def summary(model: ModelFile) -> dict[str, Any]:
             name: {"bytes": size, "share": size / total if total else 0.0}
             for name, size in by_type.most_common()
         },
+        "dequantised": _dequantised(model),
         "layers": {
             "total": model.n_layers,
             "attention": model.layer_kinds.count("attention"),
@@ -99,6 +100,20 @@ def stages(model: ModelFile, split: Sequence[int], context: int, kv: str) -> lis
         if model.has_draft_layer:
             found[-1]["kv_bytes"] += _cell_bytes(model, model.n_layers, kv, draft=True) * context
     return found
+
+
+def _dequantised(model: ModelFile) -> dict[str, Any] | None:
+    """Types without kernels, whose tensors are run as copies, and what these take of memory."""
+    copied = [tensor for tensor in model.tensors if tensor.is_dequantised]
+    return (
+        {
+            "types": sorted({tensor.type for tensor in copied}),
+            "stored_bytes": sum(tensor.size_bytes for tensor in copied),
+            "memory_bytes": sum(tensor.loaded_bytes for tensor in copied),
+        }
+        if copied
+        else None
+    )
 
 
 def head_dim(model: ModelFile) -> int | None:

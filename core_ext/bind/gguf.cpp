@@ -126,7 +126,7 @@ py::list tensors(const ModelFileHandle& model) {
         py::tuple shape(tensor.shape.size());
         for (size_t d = 0; d < tensor.shape.size(); ++d) shape[d] = py::int_(tensor.shape[d]);
         out.append(py::make_tuple(tensor.name, type_name(tensor.type), tensor.type, shape, tensor.offset,
-                                  tensor.size_bytes, tensor.shard));
+                                  tensor.size_bytes, tensor.shard, model.file->loaded_bytes(tensor)));
     }
     return out;
 }
@@ -165,6 +165,7 @@ void bind_gguf(py::module_& m) {
             "array_length",
             [](const Model& model, const std::string& key) { return array_of(*model.file, key).count; },
             py::arg("key"))
-        .def("tensors", &tensors,
-             "[(name, type name, type number, shape in ggml order, offset, size_bytes, shard)]");
+        .def(
+            "tensors", &tensors,
+            "[(name, type name, type number, shape in ggml order, offset, size_bytes, shard, loaded_bytes)]");
 }

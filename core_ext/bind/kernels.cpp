@@ -29,8 +29,9 @@ void expect(bool held, const std::string& what) {
     if (!held) throw Error("[kernels] expected " + what);
 }
 
+/// Of any type that can be run, also of those without products.
 Array<float> dequantize(uint32_t type, const Array<uint8_t>& blocks, int64_t n) {
-    const TypeInfo& info = known_type(type);
+    const TypeInfo& info = copy_info(type) ? *storage_info(type) : known_type(type);
     expect(n >= 0 && n % info.block_size == 0 && blocks.size() == n / info.block_size * info.block_bytes,
            "a whole number of " + std::string(info.name) + " blocks for " + std::to_string(n) +
                " values, got " + std::to_string(blocks.size()) + " bytes");

@@ -49,7 +49,10 @@ std::vector<std::string> Architecture::known() {
 std::unique_ptr<Architecture> Architecture::load(std::shared_ptr<const GgufFile> file) {
     const std::string name(file->text("general.architecture"));
     for (const Known& known : KNOWN)
-        if (name == known.name) return known.load(std::move(file));
+        if (name == known.name) {
+            file->require_memory_for_copies();
+            return known.load(std::move(file));
+        }
     std::string names;
     for (const Known& known : KNOWN) names += (names.empty() ? "" : ", ") + std::string(known.name);
     const char* why =

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "model/gguf_reader.h"
 
@@ -284,8 +285,8 @@ const Tensor* GgufFile::tensor(std::string_view name) const {
     return it == tensor_index_.end() ? nullptr : &tensors_[it->second];
 }
 
-/// The tensor of that name if it has this shape (dimensions of 1 may trail, here and there) and a type with
-/// kernels.
+/// The tensor of that name if it has this shape (dimensions of 1 may trail, here and there) and a type that
+/// can be run.
 const Tensor* GgufFile::checked(std::string_view name, const std::vector<int64_t>& shape,
                                 bool optional) const {
     const Tensor* tensor = this->tensor(name);
@@ -298,9 +299,9 @@ const Tensor* GgufFile::checked(std::string_view name, const std::vector<int64_t
         if (dim(tensor->shape, d) != dim(shape, d))
             fail("tensor " + shown(name) + " has shape " + shape_text(tensor->shape) + ", expected " +
                  shape_text(shape));
-    if (!type_info(tensor->type))
-        fail("tensor " + shown(name) + " has type " + type_name(tensor->type) +
-             ", expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K");
+    if (!type_info(tensor->type) && !copy_info(tensor->type))
+        fail("tensor " + shown(name) + " has type " + type_name(tensor->type) + ", expected one of " +
+             runnable_types());
     return tensor;
 }
 
@@ -318,9 +319,50 @@ cpu::Weight GgufFile::stack(std::string_view name, int64_t n_in, int64_t n_out, 
     if (n_in > std::numeric_limits<int>::max() || n_out > std::numeric_limits<int>::max())
         fail("tensor " + shown(name) + " has shape " + shape_text(tensor->shape) +
              ", expected less than 2^31 a side");
-    const TypeInfo& info = *type_info(tensor->type);
-    return {info.type, tensor->data, static_cast<int>(n_in), static_cast<int>(n_out),
-            static_cast<size_t>(n_in / info.block_size * info.block_bytes)};
+    const std::vector<float> factors = scales(*tensor, n);
+    const TypeInfo* copy = copy_of(*tensor);
+    const TypeInfo& info = copy ? *copy : *type_info(tensor->type);
+    return {info.type, copy ? copies_.of(*tensor, *copy, factors) : tensor->data, static_cast<int>(n_in),
+            static_cast<int>(n_out), static_cast<size_t>(n_in / info.block_size * info.block_bytes)};
+}
+
+/// NAME.scale beside NAME.weight: what all values of the weight (or of each expert's) are multiplied with.
+const Tensor* GgufFile::scale_of(const Tensor& tensor) const {
+    constexpr std::string_view ENDING = ".weight";
+    if (!tensor.name.ends_with(ENDING)) return nullptr;
+    return this->tensor(tensor.name.substr(0, tensor.name.size() - ENDING.size()) + ".scale");
+}
+
+std::vector<float> GgufFile::scales(const Tensor& tensor, int64_t n) const {
+    const Tensor* scale = scale_of(tensor);
+    if (!scale) return {};
+    if (!copy_info(tensor.type))
+        fail("tensor " + shown(scale->name) + " scales one of type " + type_name(tensor.type) +
+             ", expected NVFP4 or another type that is dequantised at load");
+    return vector(scale->name, n);
+}
+
+const TypeInfo* GgufFile::copy_of(const Tensor& tensor) const {
+    const TypeInfo* copy = copy_info(tensor.type);
+    return copy && scale_of(tensor) ? &type_info(Type::F32) : copy;
+}
+
+uint64_t GgufFile::loaded_bytes(const Tensor& tensor) const {
+    const TypeInfo* copy = copy_of(tensor);
+    if (!copy) return tensor.size_bytes;
+    const TypeInfo& info = *storage_info(tensor.type);
+    return tensor.size_bytes / info.block_bytes * info.block_size * copy->block_bytes;
+}
+
+void GgufFile::require_memory_for_copies() const {
+    uint64_t stored = 0, needed = 0;
+    for (const Tensor& tensor : tensors_)
+        if (copy_of(tensor) && !copies_.has(tensor.name))
+            stored += tensor.size_bytes, needed += loaded_bytes(tensor);
+    if (const uint64_t available = available_memory(); needed > available)
+        fail("needs " + std::to_string(needed >> 20) + " MiB of memory for dequantised copies of " +
+             std::to_string(stored >> 20) + " MiB of tensors whose types have no kernels, " +
+             std::to_string(available >> 20) + " MiB are available");
 }
 
 std::vector<float> GgufFile::vector(std::string_view name, int64_t n, bool optional) const {

@@ -12,19 +12,10 @@
 
 #include "base/mapped_file.h"
 #include "kernels/cpu/kernels.h"
+#include "model/dequantised.h"
+#include "model/tensor.h"
 
 namespace strata {
-
-/// One tensor of a file: checked to lie within it, its row length a multiple of its type's block.
-struct Tensor {
-    std::string name;
-    uint32_t type = 0;           // ggml number; kernels may not exist for it (type_info)
-    std::vector<int64_t> shape;  // ggml order: shape[0] is the contiguous row length
-    const uint8_t* data = nullptr;
-    uint64_t size_bytes = 0;
-    uint64_t offset = 0;  // from the start of its file
-    int shard = 0;        // which file of a set that is, from 0
-};
 
 /// A metadata array, left in the file: elements are decoded when asked for.
 struct GgufArray {
@@ -78,18 +69,27 @@ class GgufFile {
     const std::vector<Tensor>& tensors() const { return tensors_; }
     const Tensor* tensor(std::string_view name) const;  // nullptr if absent
     /// A weight [n_out, n_in] (a vector has n_out 1) whose shape and type have been checked; throws
-    /// otherwise. For `optional`, an absent tensor gives an empty Weight.
+    /// otherwise. For `optional`, an absent tensor gives an empty Weight. Where the type has no kernels, it
+    /// is a dequantised copy, made once and kept as long as this object.
     cpu::Weight weight(std::string_view name, int64_t n_in, int64_t n_out, bool optional = false) const;
     /// The first of n weights [n_out, n_in] of one tensor [n_in, n_out, n]; each lies n_out * row_bytes
     /// behind the one before.
     cpu::Weight stack(std::string_view name, int64_t n_in, int64_t n_out, int64_t n,
                       bool optional = false) const;
-    /// A vector of n values as float32 (F32, F16, BF16 or any type with kernels, dequantised); empty if
-    /// optional and absent.
+    /// A vector of n values as float32, dequantised; empty if optional and absent.
     std::vector<float> vector(std::string_view name, int64_t n, bool optional = false) const;
     /// The same for a small matrix, as [n_rows, n_in] (shape [n_in, n_rows] in the file).
     std::vector<float> matrix(std::string_view name, int64_t n_in, int64_t n_rows,
                               bool optional = false) const;
+    /// The type in which a tensor's values are multiplied, if that is not its own (copy_info).
+    const TypeInfo* copy_of(const Tensor& tensor) const;
+    /// What a tensor takes when it is run: its bytes in the file, or its copy's.
+    uint64_t loaded_bytes(const Tensor& tensor) const;
+    /// Throws where the copies that are still to be made need more memory than there is.
+    void require_memory_for_copies() const;
+    /// "IQ2_XXS, IQ1_M: 12 tensors of 80 MiB dequantised ..": what the copies that were made cost; "" without
+    /// any.
+    std::string copies_notice() const { return copies_.notice(name_); }
     /// Throws Error if the file has been shortened or written to since it was opened: what was read from it
     /// may be wrong then. Asked after a reading or a computation, before its result is used.
     void require_unchanged() const {
@@ -111,6 +111,8 @@ class GgufFile {
     void read_tensor(class GgufReader& in);
     void place_tensors(uint64_t data_start);
     const Tensor* checked(std::string_view name, const std::vector<int64_t>& shape, bool optional) const;
+    const Tensor* scale_of(const Tensor& tensor) const;
+    std::vector<float> scales(const Tensor& tensor, int64_t n) const;
 
     std::string name_, path_;
     std::span<const uint8_t> bytes_;
@@ -122,6 +124,7 @@ class GgufFile {
     std::unordered_map<std::string_view, GgufValue> values_;
     std::vector<Tensor> tensors_;
     std::unordered_map<std::string_view, size_t> tensor_index_;
+    mutable DequantisedCopies copies_;
 };
 
 }  // namespace strata

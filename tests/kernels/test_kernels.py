@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import gguf
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -13,9 +14,14 @@ Floats = npt.NDArray[np.float32]
 
 NUMBERS = {
     "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q5_0": 6, "Q5_1": 7, "Q8_0": 8,
-    "Q4_K": 12, "Q5_K": 13, "Q6_K": 14, "BF16": 30,
+    "Q2_K": 10, "Q3_K": 11, "Q4_K": 12, "Q5_K": 13, "Q6_K": 14,
+    "IQ3_XXS": 18, "IQ4_NL": 20, "IQ3_S": 21, "IQ4_XS": 23, "BF16": 30,
 }  # fmt: skip
-QUANTISED = [name for name in NUMBERS if name.startswith("Q")]
+QUANTISED = [name for name in NUMBERS if "Q" in name]
+COPIED = {  # dequantised at load
+    "IQ2_XXS": 16, "IQ2_XS": 17, "IQ1_S": 19, "IQ2_S": 22, "IQ1_M": 29, "TQ1_0": 34, "TQ2_0": 35, "MXFP4": 39,
+    "NVFP4": 40,
+}  # fmt: skip
 ORACLE = Path(__file__).parents[1] / "data" / "quants.npz"
 
 isas = pytest.mark.parametrize("isa", kernels.isa_names())
@@ -33,13 +39,23 @@ def oracle_blocks(name: str, n_out: int, n_in: int) -> tuple[npt.NDArray[np.uint
     return q[: n_out * row_bytes].reshape(n_out, row_bytes), y[: n_out * n_in].reshape(n_out, n_in)
 
 
-@pytest.mark.parametrize("name", QUANTISED)
+@pytest.mark.parametrize("name", [*QUANTISED, *(name for name in COPIED if name != "NVFP4")])
 def test_dequantised_values_equal_ggmls(name: str) -> None:
     with np.load(ORACLE) as data:
         blocks, values = data[f"{name}_q"], data[f"{name}_y"]
-    assert np.array_equal(
-        kernels.dequantize(NUMBERS[name], blocks.reshape(-1), values.size), values.reshape(-1)
-    )
+    number = (NUMBERS | COPIED)[name]
+    assert np.array_equal(kernels.dequantize(number, blocks.reshape(-1), values.size), values.reshape(-1))
+
+
+@pytest.mark.parametrize("name", [*QUANTISED, *COPIED])
+def test_any_block_stands_for_the_values_that_the_gguf_package_reads(name: str) -> None:
+    """Every entry of every codebook among them."""
+    kind = gguf.GGMLQuantizationType((NUMBERS | COPIED)[name])
+    size, n_bytes = gguf.GGML_QUANT_SIZES[kind]
+    blocks = np.random.default_rng(2).integers(0, 256, (3000, n_bytes), np.uint8)
+    with np.errstate(all="ignore"):  # scales that are no numbers, or infinite
+        values = gguf.quants.dequantize(blocks.reshape(1, -1), kind).reshape(-1)
+    np.testing.assert_array_equal(kernels.dequantize(kind, blocks.reshape(-1), 3000 * size), values)
 
 
 def test_dequantised_halves_equal_numpys() -> None:
@@ -58,7 +74,7 @@ def test_dequantised_halves_equal_numpys() -> None:
 def test_quantised_product_errs_by_the_rounding_of_its_activations(isa: str, name: str, rows: int) -> None:
     blocks, values = oracle_blocks(name, 4, 512)
     x = normal(rows, 512, seed=3)
-    block = 256 if name.endswith("_K") else 32
+    block = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]][0]
     step = np.abs(x.reshape(rows, -1, block)).max(axis=2) / 127  # [rows, blocks]
     energy = (values.astype(np.float64) ** 2).reshape(4, -1, block).sum(axis=2)  # [n_out, blocks]
     deviation = np.sqrt((step**2 / 12) @ energy.T)  # of a sum of roundings, each even over one step
@@ -154,8 +170,8 @@ def test_argmax_follows_numpy_and_passes_over_nan(isa: str) -> None:
 def test_bad_input_is_said() -> None:
     with pytest.raises(_core.Error, match=r"\[kernels\] unknown instruction set \"sse9\", expected one of"):
         kernels.argmax(normal(3, seed=1), "sse9")
-    with pytest.raises(_core.Error, match=r"no kernels for type 16"):
-        kernels.dequantize(16, np.zeros(66, np.uint8), 256)
+    with pytest.raises(_core.Error, match=r"no kernels for type 15"):
+        kernels.dequantize(15, np.zeros(292, np.uint8), 256)
     with pytest.raises(
         _core.Error, match=r"expected a whole number of Q4_0 blocks for 32 values, got 17 bytes"
     ):

@@ -130,6 +130,31 @@ TEST(matmul_integer_sums_never_saturate) {
         }
 }
 
+TEST(matmul_integer_sums_of_blocks_of_256_never_saturate) {
+    for (const Kernels* k : cpu::kernels_here())
+        for (Type type : {Type::Q2_K, Type::Q3_K, Type::Q4_K, Type::Q5_K, Type::Q6_K, Type::IQ4_NL,
+                          Type::IQ4_XS, Type::IQ3_S, Type::IQ3_XXS})
+            for (const uint8_t fill :
+                 {0x00, 0x7f, 0x80, 0xf0, 0xff}) {  // the largest quants and scales are among these
+                RandomWeights w(type, 256, 1, 9);
+                std::fill(w.bytes.begin(), w.bytes.end(), fill);
+                const uint16_t one = cpu::blocks::to_f16(1.0f);
+                for (const int at : scale_offsets(type))
+                    for (size_t block = 0; block < w.bytes.size(); block += type_info(type).block_bytes)
+                        std::memcpy(w.bytes.data() + block + at, &one, 2);
+                std::vector<float> values(256), x(256);
+                k->dequantize(type, w.weight.data, 256, values.data());
+                double sum = 0;
+                for (int i = 0; i < 256; ++i) {
+                    x[i] = values[i] < 0 ? -1.0f : 1.0f;  // all products of one sign
+                    sum += std::abs(values[i]);
+                }
+                RandomRows rows(*k, type, 256, 1, 10);
+                k->quantize(cpu::act_format(type), x.data(), 256, rows.data.data());
+                CHECK_NEAR(product(*k, w.weight, rows, 0, 1)[0], sum, 1e-6 * sum + 1e-3);
+            }
+}
+
 TEST(matmul_of_no_rows_or_no_outputs_writes_nothing) {
     for (const Kernels* k : cpu::kernels_here())
         for (Type type : ALL_TYPES) {

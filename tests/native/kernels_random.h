@@ -11,8 +11,9 @@
 /// Random inputs for the kernels' tests.
 namespace strata::test {
 
-constexpr Type ALL_TYPES[] = {Type::F32,  Type::F16,  Type::BF16, Type::Q4_0, Type::Q4_1, Type::Q5_0,
-                              Type::Q5_1, Type::Q8_0, Type::Q4_K, Type::Q5_K, Type::Q6_K};
+constexpr Type ALL_TYPES[] = {Type::F32,  Type::F16,    Type::BF16,   Type::Q4_0,  Type::Q4_1,   Type::Q5_0,
+                              Type::Q5_1, Type::Q8_0,   Type::Q2_K,   Type::Q3_K,  Type::Q4_K,   Type::Q5_K,
+                              Type::Q6_K, Type::IQ4_NL, Type::IQ4_XS, Type::IQ3_S, Type::IQ3_XXS};
 
 inline std::vector<float> random_floats(size_t n, uint32_t seed, float scale = 1) {
     std::mt19937 bits(seed);
@@ -28,6 +29,10 @@ inline std::vector<int> scale_offsets(Type type) {
         case Type::Q4_0:
         case Type::Q5_0:
         case Type::Q8_0:
+        case Type::IQ4_NL:
+        case Type::IQ4_XS:
+        case Type::IQ3_S:
+        case Type::IQ3_XXS:
             return {0};
         case Type::Q4_1:
         case Type::Q5_1:
@@ -36,6 +41,10 @@ inline std::vector<int> scale_offsets(Type type) {
             return {0, 2};
         case Type::Q6_K:
             return {208};
+        case Type::Q2_K:
+            return {80, 82};
+        case Type::Q3_K:
+            return {108};
         default:
             return {};
     }

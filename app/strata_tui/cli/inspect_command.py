@@ -36,6 +36,16 @@ def _tokenizer(about: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _dequantised(copies: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if copies is None:
+        return []
+    line = (
+        f"no kernels for {', '.join(copies['types'])}: {_size(copies['stored_bytes'])} are dequantised at "
+        f"load, which takes {_size(copies['memory_bytes'])} of memory"
+    )
+    return [("", line)]
+
+
 def _draft(about: dict[str, Any]) -> str:
     if about["draft_layer"]:
         return "NextN / MTP"
@@ -84,6 +94,7 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("parameters", f"{about['parameters']:,} in {about['tensors']} tensors"),
         ("types", ", ".join(f"{name} {t['share']:.1%}" for name, t in types.items())),
+        *_dequantised(about["dequantised"]),
         ("layers", f"{layers['total']}: {kinds}"),
         ("draft layer", _draft(about)),
         ("width", _width(about)),

@@ -16,6 +16,15 @@
 /// Q5_K   256   176    0: d, 2: dmin, 4: scales[12], 16: qh[32], 48: qs[128] the same; j = i / 32
 /// Q6_K   256   210    0: ql[128], 128: qh[64], 192: int8 scales[16],        d * sc_j * (q_i - 32)
 ///                       208: d                                              j = i / 16
+/// Q2_K   256    84    0: scales[16], 16: qs[64], 80: d, 82: dmin            d * sc_j * q_i - dmin * m_j; j =
+/// i / 16 Q3_K   256   110    0: hmask[32], 32: qs[64], 96: scales[12], 108: d      d * sc_j * (q_i - 4); j =
+/// i / 16 IQ4_NL  32    18    0: d, 2: qs[16]                                       d * level[q_i] IQ4_XS 256
+/// 136    0: d, 2: scales_h (16 bits), 4: scales_l[4], 8: qs    d * (sc_j - 32) * level[q_i]; j = i / 32
+/// IQ3_S  256   110    0: d, 2: qs[64], 66: qh[8], 74: signs[32],            d * (2 sc_j + 1) * v_i; j = i /
+/// 32
+///                       106: scales[4]
+/// IQ3_XXS 256   98    0: d, 2: qs[64], 66: 8 x 32 bits                      d / 4 * (2 sc_j + 1) * v_i; j =
+/// i / 32
 ///
 /// Blocks of 32: value i < 16 is the low nibble of qs[i], value 16 + i the high one; bit i of qh is value i's
 /// fifth bit.
@@ -24,6 +33,17 @@
 /// Q6_K, each half h of 128: values 32 j + i (i < 32) have their low 4 bits in ql[64 h + i] (j = 0, low
 /// nibble; j = 2, high) or ql[64 h + 32 + i] (j = 1, low; j = 3, high) and their high 2 bits in bits 2 j and
 /// 2 j + 1 of qh[32 h + i].
+/// Q2_K, Q3_K: value 128 h + 32 j + i (h < 2, j < 4, i < 32) has its low two bits in bits 2 j and 2 j + 1 of
+/// qs[32 h + i]; Q3_K: its third bit is bit 4 h + j of hmask[i]. Q2_K: the low nibble of scales[j] is sc_j,
+/// the high one m_j. Q3_K's scales: unpack_six_bit_scales. IQ4: nibbles as in blocks of 32, by groups of 32
+/// in IQ4_XS. There scale j has its low four bits in a nibble of scales_l[j / 2] (j even: the low one), its
+/// high two in bits 2 j and 2 j + 1 of scales_h. IQ3: values by quads, quad k (of 64) from an entry of a
+/// codebook (codebooks.h) with signs of its own. IQ3_S: the entry is qs[k] with bit k % 8 of qh[k / 8] above
+/// it; value i is negative where bit i % 8 of signs[i / 8] is set; sc_j is a nibble of scales[j / 2] (j even:
+/// the low one). IQ3_XXS: the entry is qs[k]; bits 28 .. 31 of word j are sc_j, bits 7 m .. 7 m + 6 the signs
+/// of the first seven of the values 32 j + 8 m .. + 7: signs_of_seven has the eighth.
+///
+/// The types without kernels are described where they are dequantised.
 namespace strata::cpu::blocks {
 
 template <typename T>
@@ -42,6 +62,22 @@ static inline void unpack_scales(const uint8_t* packed, uint32_t sc[2], uint32_t
     m[0] = b & 0x3f3f3f3f;
     sc[1] = (c & 0x0f0f0f0f) | ((a >> 2) & 0x30303030);
     m[1] = ((c >> 4) & 0x0f0f0f0f) | ((b >> 2) & 0x30303030);
+}
+
+/// 12 bytes -> 16 scales of six bits, less 32: scale j has its low four bits in a nibble of byte j % 8 (j <
+/// 8: the low one), its high two in bits 2 (j / 4) and above of byte 8 + j % 4.
+static inline void unpack_six_bit_scales(const uint8_t* packed, int8_t out[16]) {
+    for (int j = 0; j < 16; ++j) {
+        const int low = packed[j % 8] >> j / 8 * 4 & 15, high = packed[8 + j % 4] >> j / 4 * 2 & 3;
+        out[j] = static_cast<int8_t>((low | high << 4) - 32);
+    }
+}
+
+/// Signs of seven values and of the eighth, which makes the number of negative ones even.
+static inline uint32_t signs_of_seven(uint32_t seven) {
+    uint32_t odd = seven ^ seven >> 4;
+    odd ^= odd >> 2;
+    return seven | ((odd ^ odd >> 1) & 1) << 7;
 }
 
 /// float16 -> float32, exact.

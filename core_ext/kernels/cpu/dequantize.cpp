@@ -1,6 +1,7 @@
 #include "kernels/cpu/dequantize.h"
 
 #include "kernels/cpu/blocks.h"
+#include "kernels/cpu/dequantize_blocks.h"
 
 namespace strata::cpu {
 
@@ -69,10 +70,82 @@ void q6_k(const uint8_t* p, float* out) {
     }
 }
 
-void each_block(void (*block)(const uint8_t*, float*), int size, int bytes, const void* data, int64_t n,
-                float* out) {
-    const auto* p = static_cast<const uint8_t*>(data);
-    for (int64_t i = 0; i < n; i += size, p += bytes) block(p, out + i);
+void q2_k(const uint8_t* p, float* out) {
+    const float d = read_f16(p + 80), dmin = read_f16(p + 82);
+    for (int i = 0; i < 256; ++i) {
+        const int q = p[16 + i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3, scale = p[i / 16];
+        const float min = dmin * static_cast<float>(scale >> 4);
+        out[i] = d * static_cast<float>(scale & 15) * static_cast<float>(q) - min;
+    }
+}
+
+void q3_k(const uint8_t* p, float* out) {
+    const float d = read_f16(p + 108);
+    int8_t scales[16];
+    blocks::unpack_six_bit_scales(p + 96, scales);
+    for (int i = 0; i < 256; ++i) {
+        const int low = p[32 + i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3, high = p[i % 32] >> i / 32 & 1;
+        out[i] = d * static_cast<float>(scales[i / 16]) * static_cast<float>((low | high << 2) - 4);
+    }
+}
+
+using BlockValues = void (*)(const uint8_t* block, float* out);
+
+/// Of a quantised type.
+BlockValues values_of(Type type) {
+    switch (type) {
+        case Type::F32:
+        case Type::F16:
+        case Type::BF16:
+            break;
+        case Type::Q4_0:
+            return q4_0;
+        case Type::Q4_1:
+            return q4_1;
+        case Type::Q5_0:
+            return q5_0;
+        case Type::Q5_1:
+            return q5_1;
+        case Type::Q8_0:
+            return q8_0;
+        case Type::Q2_K:
+            return q2_k;
+        case Type::Q3_K:
+            return q3_k;
+        case Type::Q4_K:
+            return q4_k;
+        case Type::Q5_K:
+            return q5_k;
+        case Type::Q6_K:
+            return q6_k;
+        case Type::IQ4_NL:
+            return iq4_nl;
+        case Type::IQ4_XS:
+            return iq4_xs;
+        case Type::IQ3_S:
+            return iq3_s;
+        case Type::IQ3_XXS:
+            return iq3_xxs;
+        case Type::IQ2_XXS:
+            return iq2_xxs;
+        case Type::IQ2_XS:
+            return iq2_xs;
+        case Type::IQ2_S:
+            return iq2_s;
+        case Type::IQ1_S:
+            return iq1_s;
+        case Type::IQ1_M:
+            return iq1_m;
+        case Type::TQ1_0:
+            return tq1_0;
+        case Type::TQ2_0:
+            return tq2_0;
+        case Type::MXFP4:
+            return mxfp4;
+        case Type::NVFP4:
+            return nvfp4;
+    }
+    return nullptr;
 }
 
 }  // namespace
@@ -89,30 +162,11 @@ void dequantize(Type type, const void* data, int64_t n, float* out) {
         case Type::BF16:
             for (int64_t i = 0; i < n; ++i) out[i] = blocks::from_bf16(read<uint16_t>(p + 2 * i));
             break;
-        case Type::Q4_0:
-            each_block(q4_0, 32, 18, p, n, out);
-            break;
-        case Type::Q4_1:
-            each_block(q4_1, 32, 20, p, n, out);
-            break;
-        case Type::Q5_0:
-            each_block(q5_0, 32, 22, p, n, out);
-            break;
-        case Type::Q5_1:
-            each_block(q5_1, 32, 24, p, n, out);
-            break;
-        case Type::Q8_0:
-            each_block(q8_0, 32, 34, p, n, out);
-            break;
-        case Type::Q4_K:
-            each_block(q4_k, 256, 144, p, n, out);
-            break;
-        case Type::Q5_K:
-            each_block(q5_k, 256, 176, p, n, out);
-            break;
-        case Type::Q6_K:
-            each_block(q6_k, 256, 210, p, n, out);
-            break;
+        default: {
+            const TypeInfo& info = *storage_info(static_cast<uint32_t>(type));
+            const BlockValues values = values_of(type);
+            for (int64_t i = 0; i < n; i += info.block_size, p += info.block_bytes) values(p, out + i);
+        }
     }
 }
 

@@ -21,8 +21,8 @@ constexpr int PARTIAL_SUMS = 16, ATTENTION_BLOCK = 64;
 enum class ActFormat : uint8_t {
     F32,     // as they are: F32, F16, BF16 weights
     Q8_32,   // int8 in blocks of 32, one float32 scale each (and the block's sum): Q4_0, Q4_1, Q5_0, Q5_1,
-             // Q8_0 weights
-    Q8_256,  // int8 in blocks of 256: Q4_K, Q5_K, Q6_K weights
+             // Q8_0, IQ4_NL weights
+    Q8_256,  // int8 in blocks of 256: Q2_K .. Q6_K, IQ3_XXS, IQ3_S, IQ4_XS weights
 };
 ActFormat act_format(Type weight_type);
 /// Bytes of one row of n_in activations; a multiple of 64.
@@ -83,7 +83,7 @@ struct Kernels {
     const char* name;      // "avx512", "avx2", "portable": the instruction set
     const char* numerics;  // kernels with the same word here give equal bits: "fma16" or "portable"
 
-    /// n values (a multiple of the block size) from blocks.
+    /// n values (a multiple of the block size) from blocks of any Type, also of those that have no product.
     void (*dequantize)(Type type, const void* blocks, int64_t n, float* out);
     /// One row of n_in activations into `format`. n_in is a multiple of the format's block, or padded with
     /// zeros.

@@ -65,6 +65,20 @@ void matmul(const Weight& w, const void* x, size_t x_stride, int rows, int out_b
             return groups<Blocks256<Q5_KBlocks>>(a, rows);
         case Type::Q6_K:
             return groups<Blocks256<Q6_KBlocks>>(a, rows);
+        case Type::Q2_K:
+            return groups<Blocks256<Q2_KBlocks>>(a, rows);
+        case Type::Q3_K:
+            return groups<Blocks256<Q3_KBlocks>>(a, rows);
+        case Type::IQ4_NL:
+            return groups<Blocks32<IQ4_NLBlocks>>(a, rows);
+        case Type::IQ4_XS:
+            return groups<Blocks256<IQ4_XSBlocks>>(a, rows);
+        case Type::IQ3_S:
+            return groups<Blocks256<IQ3_SBlocks>>(a, rows);
+        case Type::IQ3_XXS:
+            return groups<Blocks256<IQ3_XXSBlocks>>(a, rows);
+        default:  // no kernels: loaders make copies
+            return;
     }
 }
 

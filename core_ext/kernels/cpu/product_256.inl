@@ -1,21 +1,51 @@
-/// Q4_K, Q5_K, Q6_K weights times Q8_256 rows (blocks.h, activations.h): value = d * sc_j * q - dmin * m_j,
-/// or d * sc_j * (q - 32).
+/// Weights in blocks of 256 times Q8_256 rows (blocks.h, activations.h): value = d * sc_j * q - dmin * m_j,
+/// d * sc_j * (q - offset) or d * sc_j * v.
 ///
-/// Order: a block's products with its activations, its scales in them (Q6_K: and its offset), add up to whole
-/// numbers in eight lanes, exactly: lane l holds the quads at 4 l of every 32 bytes. These times d_w * d_x go
-/// to eight partial sums; then, where there are mins, m_j times the activations' sum of group j, in lane j,
-/// times -dmin * d_x, to the same. Blocks ascending, one fused multiply-add each; then the tree of sum.
+/// Order: a block's products with its activations, its scales in them (and its offset, where it has one), add
+/// up to whole numbers in eight lanes, exactly: lane l holds the quads at 4 l of every 32 bytes. These times
+/// d_w * d_x go to eight partial sums; then, where there are mins, m_j times the activations' sum of group j
+/// (or of two groups of 16), in lane j, times -dmin * d_x, to the same. Blocks ascending, one fused
+/// multiply-add each; then the tree of sum.
 namespace strata::cpu {
 namespace {
 
+/// What a weight is beside its scale: unsigned with mins, unsigned less an offset, or signed.
+enum class Form { mins, offset, with_sign };
+
 struct Unpacked {
     Unit w[UNITS], scale[2];  // scales of the even and of the odd groups
-    Factors factors;          // mins, or Q6_K's scales
+    Factors factors;          // mins; of weights with an offset their scales
     V8 d, less_dmin;
+    void set_scales(Factors sixteen) {
+        factors = sixteen;
+        spread_scales(sixteen, scale);
+    }
+};
+struct Q2_KBlocks {
+    static constexpr int BYTES = 84, ADDED = 4;
+    static constexpr Form FORM = Form::mins;
+    static inline void unpack(const uint8_t* p, Unpacked& out) {
+        unpack_two_bits(p + 16, out.w);
+        spread_scales(low_factors(p), out.scale);
+        out.factors = high_factors(p);
+        out.d = fill8_f16(p + 80);
+        out.less_dmin = times8(fill8_f16(p + 82), fill8(-1.0f));
+    }
+};
+struct Q3_KBlocks {
+    static constexpr int BYTES = 110, ADDED = 4, OFFSET_SHIFT = 2;
+    static constexpr Form FORM = Form::offset;
+    static inline void unpack(const uint8_t* p, Unpacked& out) {
+        int8_t scales[16];
+        blocks::unpack_six_bit_scales(p + 96, scales);
+        unpack_three_bits(p + 32, p, out.w);
+        out.set_scales(scale_factors(scales));
+        out.d = fill8_f16(p + 108);
+    }
 };
 struct Q4_KBlocks {
     static constexpr int BYTES = 144, ADDED = 4;
-    static constexpr bool HAS_MIN = true;
+    static constexpr Form FORM = Form::mins;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         uint32_t sc[2], m[2];
         blocks::unpack_scales(p + 4, sc, m);
@@ -28,7 +58,7 @@ struct Q4_KBlocks {
 };
 struct Q5_KBlocks {
     static constexpr int BYTES = 176, ADDED = 4;
-    static constexpr bool HAS_MIN = true;
+    static constexpr Form FORM = Form::mins;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         uint32_t sc[2], m[2];
         blocks::unpack_scales(p + 4, sc, m);
@@ -41,13 +71,61 @@ struct Q5_KBlocks {
     }
 };
 struct Q6_KBlocks {
-    static constexpr int BYTES = 210, ADDED = 2;
-    static constexpr bool HAS_MIN = false;
+    static constexpr int BYTES = 210, ADDED = 2, OFFSET_SHIFT = 5;
+    static constexpr Form FORM = Form::offset;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         unpack_six_bits(p, p + 128, out.w);
-        out.factors = scale_factors(p + 192);
-        spread_scales(out.factors, out.scale);
+        out.set_scales(scale_factors(p + 192));
         out.d = fill8_f16(p + 208);
+    }
+};
+/// Scale j = scale(j) for the groups 0 .. 7 of 32.
+template <typename Scale>
+inline Factors eight_scales(const Scale& scale) {
+    int8_t each[16];
+    for (int j = 0; j < 8; ++j) each[2 * j] = each[2 * j + 1] = static_cast<int8_t>(scale(j));
+    return scale_factors(each);
+}
+struct IQ4_XSBlocks {
+    static constexpr int BYTES = 136, ADDED = 1;
+    static constexpr Form FORM = Form::with_sign;
+    static inline void unpack(const uint8_t* p, Unpacked& out) {
+        unpack_levels(p + 8, out.w);
+        const uint16_t high = blocks::read<uint16_t>(p + 2);
+        out.set_scales(eight_scales(
+            [&](int j) { return ((p[4 + j / 2] >> j % 2 * 4 & 15) | (high >> 2 * j & 3) << 4) - 32; }));
+        out.d = fill8_f16(p);
+    }
+};
+struct IQ3_SBlocks {
+    static constexpr int BYTES = 110, ADDED = 4;
+    static constexpr Form FORM = Form::with_sign;
+    static inline void unpack(const uint8_t* p, Unpacked& out) {
+        uint16_t entry[64];
+        for (int k = 0; k < 64; ++k)
+            entry[k] = static_cast<uint16_t>(p[2 + k] | (p[66 + k / 8] << (8 - k % 8) & 256));
+        uint32_t signs[8];
+        std::memcpy(signs, p + 74, sizeof signs);
+        unpack_entries(IQ3_S_ENTRIES, entry, signs, out.w);
+        out.set_scales(eight_scales([&](int j) { return 2 * (p[106 + j / 2] >> j % 2 * 4 & 15) + 1; }));
+        out.d = fill8_f16(p);
+    }
+};
+struct IQ3_XXSBlocks {
+    static constexpr int BYTES = 98, ADDED = 2;
+    static constexpr Form FORM = Form::with_sign;
+    static inline void unpack(const uint8_t* p, Unpacked& out) {
+        uint16_t entry[64];
+        for (int k = 0; k < 64; ++k) entry[k] = p[2 + k];
+        uint32_t word[8], signs[8];
+        std::memcpy(word, p + 66, sizeof word);
+        for (int j = 0; j < 8; ++j) {
+            signs[j] = 0;
+            for (int m = 0; m < 4; ++m) signs[j] |= blocks::signs_of_seven(word[j] >> 7 * m & 127) << 8 * m;
+        }
+        unpack_entries(IQ3_XXS_ENTRIES, entry, signs, out.w);
+        out.set_scales(eight_scales([&](int j) { return 2 * (word[j] >> 28) + 1; }));
+        out.d = times8(fill8_f16(p), fill8(0.25f));
     }
 };
 
@@ -78,9 +156,17 @@ struct Blocks256 {
         const V8 d_x = fill8(reinterpret_cast<const float*>(row)[b]);
         const auto* x_sums = reinterpret_cast<const int16_t*>(row + layout.sums) + 16 * b;
         const auto* q = reinterpret_cast<const int8_t*>(row + layout.q) + 256 * b;
-        const Sums start = W::HAS_MIN ? no_sums() : offset_sums(w.factors, x_sums);
-        sums = fma(to_float(scaled_dot<W::ADDED>(start, w.w, w.scale, q)), times8(w.d, d_x), sums);
-        if (W::HAS_MIN) sums = fma(dot_sums(w.factors, x_sums), times8(w.less_dmin, d_x), sums);
+        sums = fma(to_float(dot(w, q, x_sums)), times8(w.d, d_x), sums);
+        if (W::FORM == Form::mins) sums = fma(dot_sums(w.factors, x_sums), times8(w.less_dmin, d_x), sums);
+    }
+
+    static inline Sums dot(const Unpacked& w, const int8_t* q, const int16_t* x_sums) {
+        if constexpr (W::FORM == Form::with_sign)
+            return scaled_dot_signed<W::ADDED>(w.w, w.scale, q);
+        else if constexpr (W::FORM == Form::offset)
+            return scaled_dot<W::ADDED>(offset_sums<W::OFFSET_SHIFT>(w.factors, x_sums), w.w, w.scale, q);
+        else
+            return scaled_dot<W::ADDED>(no_sums(), w.w, w.scale, q);
     }
 };
 

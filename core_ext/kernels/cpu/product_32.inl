@@ -1,5 +1,5 @@
-/// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 weights times Q8_32 rows (blocks.h, activations.h): value = d * (q - offset)
-/// or d * q + m.
+/// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL weights times Q8_32 rows (blocks.h, activations.h): value = d * (q -
+/// offset), d * q + m or d * level.
 ///
 /// Order: a block's products with its activations add up to one whole number, offset included, exactly. That
 /// times d_w * d_x (rounded once) goes to partial sum b % 16 of block b, then m_w times the activations' sum
@@ -69,6 +69,16 @@ struct Q8_0Blocks {
     template <typename At>
     static Signed load(const At& at) {
         return as_signed(bytes32(at, 2));
+    }
+    static Whole total(const Signed& w, const int8_t* x, const int32_t* sums) { return dot(w, x, sums); }
+};
+
+struct IQ4_NLBlocks {
+    static constexpr int BYTES = 18;
+    static constexpr bool HAS_MIN = false;
+    template <typename At>
+    static Signed load(const At& at) {
+        return as_signed(levels(nibbles(at, 2)));
     }
     static Whole total(const Signed& w, const int8_t* x, const int32_t* sums) { return dot(w, x, sums); }
 };

@@ -2,6 +2,7 @@
 // clang-format off: the kernels, in the order in which they build on each other
 #include "kernels/cpu/activations.h"
 #include "kernels/cpu/blocks.h"
+#include "kernels/cpu/codebooks.h"
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/elementwise.inl"

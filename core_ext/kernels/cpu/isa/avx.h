@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/codebooks.h"
+
 /// What avx2.h and avx512.h share: vectors of 256 bits and less.
 namespace strata::cpu {
 namespace {
@@ -60,6 +62,12 @@ inline __m128i heads8(const At& at, int first, int offset) {
     return _mm_insert_epi16(h, half(7), 7);
 }
 
+/// The levels of IQ4_NL and IQ4_XS, by number.
+inline __m256i levels(__m256i numbers) {
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)IQ4_LEVELS)),
+                               numbers);
+}
+
 // Weights in blocks of 256
 
 /// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
@@ -73,8 +81,15 @@ inline Factors min_factors(const uint32_t eight[2]) {
         _mm_cvtsi64_si128(static_cast<int64_t>(static_cast<uint64_t>(eight[1]) << 32 | eight[0])));
     return _mm256_or_si256(one, _mm256_slli_epi32(one, 16));
 }
-inline Factors scale_factors(const uint8_t* scales) {
+inline Factors scale_factors(const void* scales) {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales));
+}
+/// Sixteen nibbles, low or high, of 16 bytes.
+inline Factors low_factors(const uint8_t* p) {
+    return _mm256_and_si256(scale_factors(p), _mm256_set1_epi16(15));
+}
+inline Factors high_factors(const uint8_t* p) {
+    return _mm256_and_si256(_mm256_srli_epi16(scale_factors(p), 4), _mm256_set1_epi16(15));
 }
 /// Scales of groups 0, 2, 4, 6 or 1, 3, 5, 7, in both halves.
 inline __m256i even_groups(__m256i a) {
@@ -97,7 +112,61 @@ inline void interleave(const __m256i* group, __m256i* out) {
     out[0] = _mm256_unpacklo_epi64(a, c), out[1] = _mm256_unpackhi_epi64(a, c);
     out[2] = _mm256_unpacklo_epi64(b, d), out[3] = _mm256_unpackhi_epi64(b, d);
 }
-/// Q6_K's weights, 0 .. 63, of the groups 0, 2, 4, 6 and of the groups 1, 3, 5, 7.
+inline __m256i shifted_right(__m256i a, int bits) { return _mm256_srl_epi16(a, _mm_cvtsi32_si128(bits)); }
+
+// Weights of the groups 0, 2, 4, 6 and of the groups 1, 3, 5, 7.
+
+/// The low two bits of Q2_K and Q3_K.
+inline void two_bits(const uint8_t* qs, __m256i* even, __m256i* odd) {
+    const __m256i low = _mm256_set1_epi8(3);
+    for (int h = 0; h < 2; ++h) {
+        const __m256i four = load32(qs + 32 * h);
+        for (int j = 0; j < 2; ++j) {
+            even[2 * h + j] = _mm256_and_si256(shifted_right(four, 4 * j), low);
+            odd[2 * h + j] = _mm256_and_si256(shifted_right(four, 4 * j + 2), low);
+        }
+    }
+}
+/// The third bit of Q3_K, added to them: bit g of a byte belongs to group g.
+inline void third_bits(const uint8_t* hmask, __m256i* even, __m256i* odd) {
+    const __m256i all = load32(hmask), one = _mm256_set1_epi8(1);
+    const auto bit = [&](int g) {
+        return _mm256_slli_epi16(_mm256_and_si256(shifted_right(all, g), one), 2);
+    };
+    for (int j = 0; j < 4; ++j) {
+        even[j] = _mm256_or_si256(even[j], bit(2 * j));
+        odd[j] = _mm256_or_si256(odd[j], bit(2 * j + 1));
+    }
+}
+/// IQ4_XS's weights.
+inline void sixteen_levels(const uint8_t* qs, __m256i* even, __m256i* odd) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    for (int j = 0; j < 4; ++j) {
+        const __m256i two = load32(qs + 32 * j), low = levels(_mm256_and_si256(two, mask)),
+                      high = levels(_mm256_and_si256(_mm256_srli_epi16(two, 4), mask));
+        even[j] = _mm256_permute2x128_si256(low, high, 0x20);
+        odd[j] = _mm256_permute2x128_si256(low, high, 0x31);
+    }
+}
+/// -x where a bit of `signs` is set.
+inline __m256i with_signs(__m256i x, uint32_t signs) {
+    const __m256i bits = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+    const __m256i own_byte = _mm256_set_epi8(3, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1,
+                                             1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i all = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int32_t>(signs)), own_byte);
+    const __m256i minus = _mm256_cmpeq_epi8(_mm256_and_si256(all, bits), bits);
+    return _mm256_sub_epi8(_mm256_xor_si256(x, minus), minus);
+}
+/// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
+inline void entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, __m256i* even,
+                    __m256i* odd) {
+    const auto group = [&](int g) {
+        const __m256i index = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)(entry + 8 * g)));
+        return with_signs(_mm256_i32gather_epi32((const int*)book, index, 4), signs[g]);
+    };
+    for (int j = 0; j < 4; ++j) even[j] = group(2 * j), odd[j] = group(2 * j + 1);
+}
+/// Q6_K's weights, 0 .. 63.
 inline void six_bits(const uint8_t* ql, const uint8_t* qh, __m256i* even, __m256i* odd) {
     const __m256i low = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
     for (int h = 0; h < 2; ++h) {

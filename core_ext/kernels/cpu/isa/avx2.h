@@ -195,6 +195,12 @@ inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
     return w;
 }
 
+/// The levels of IQ4_NL, by number.
+inline Quads levels(Quads w) {
+    for (int j = 0; j < 8; ++j) w.v[j] = levels(w.v[j]);
+    return w;
+}
+
 /// Unsigned weights so small that ADDED products of pairs (two times weight times 127) fit 16 bits together.
 template <int ADDED>
 struct Small {
@@ -266,9 +272,26 @@ inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_
     }
     return start;
 }
-/// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
+/// The same with signed weights, within -127 .. 127.
+template <int ADDED>
+inline Sums scaled_dot_signed(const Unit* w, const Unit* scale, const int8_t* x) {
+    const auto pairs_of = [&](int u) {
+        return _mm256_maddubs_epi16(_mm256_abs_epi8(w[u]), _mm256_sign_epi8(load32(x + 32 * u), w[u]));
+    };
+    Sums total = no_sums();
+    for (int u = 0; u < UNITS; u += ADDED) {
+        __m256i pairs = pairs_of(u);
+        for (int i = u + 1; i < u + ADDED; ++i) pairs = _mm256_add_epi16(pairs, pairs_of(i));
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, scale[u / 4]));
+    }
+    return total;
+}
+/// The start of a block's sums where every weight has an offset of 2^SHIFT: it times the scales and the
+/// activations' sums is taken off.
+template <int SHIFT>
 inline Sums offset_sums(Factors a, const int16_t* sums) {
-    return _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5));
+    return _mm256_sub_epi32(_mm256_setzero_si256(),
+                            _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), SHIFT));
 }
 /// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
 inline void spread_scales(const uint32_t sc[2], Unit* scale) {
@@ -302,12 +325,40 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
         w[4 + j] = _mm256_or_si256(w[4 + j], _mm256_and_si256(_mm256_slli_epi16(bits, 3), one));
     }
 }
+inline void place(const __m256i even[4], const __m256i odd[4], Unit* w) {
+    interleave(even, w);
+    interleave(odd, w + 4);
+}
 /// Q6_K's weights, 0 .. 63.
 inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
     __m256i even[4], odd[4];
     six_bits(ql, qh, even, odd);
-    interleave(even, w);
-    interleave(odd, w + 4);
+    place(even, odd, w);
+}
+/// Q2_K's weights, 0 .. 3.
+inline void unpack_two_bits(const uint8_t* qs, Unit* w) {
+    __m256i even[4], odd[4];
+    two_bits(qs, even, odd);
+    place(even, odd, w);
+}
+/// Q3_K's weights, 0 .. 7.
+inline void unpack_three_bits(const uint8_t* qs, const uint8_t* hmask, Unit* w) {
+    __m256i even[4], odd[4];
+    two_bits(qs, even, odd);
+    third_bits(hmask, even, odd);
+    place(even, odd, w);
+}
+/// IQ4_XS's weights.
+inline void unpack_levels(const uint8_t* qs, Unit* w) {
+    __m256i even[4], odd[4];
+    sixteen_levels(qs, even, odd);
+    place(even, odd, w);
+}
+/// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
+inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
+    __m256i even[4], odd[4];
+    entries(book, entry, signs, even, odd);
+    place(even, odd, w);
 }
 
 }  // namespace

@@ -156,6 +156,13 @@ inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
     return w;
 }
 
+/// The levels of IQ4_NL, by number.
+inline Quads levels(Quads w) {
+    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)IQ4_LEVELS));
+    for (int j = 0; j < 8; ++j) w.v[j] = _mm512_shuffle_epi8(table, w.v[j]);
+    return w;
+}
+
 /// Unsigned weights. (How many 16-bit sums may be added is the twin's concern: here they are 32 bits wide.)
 template <int ADDED>
 struct Small {
@@ -216,9 +223,30 @@ inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_
     }
     return start;
 }
-/// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
+/// The same with signed weights, within -127 .. 127.
+template <int ADDED>
+inline Sums scaled_dot_signed(const Unit* w, const Unit* scale, const int8_t* x) {
+    const auto pairs_of = [&](int u) {
+        const __m512i plain = load64(x + 64 * u);
+        const __m512i signed_x =
+            _mm512_mask_sub_epi8(plain, _mm512_movepi8_mask(w[u]), _mm512_setzero_si512(), plain);
+        return _mm512_maddubs_epi16(_mm512_abs_epi8(w[u]), signed_x);
+    };
+    Sums total = no_sums();
+    for (int u = 0; u < UNITS; u += 2)
+        if constexpr (ADDED > 1) {
+            total = _mm512_dpwssd_epi32(total, _mm512_add_epi16(pairs_of(u), pairs_of(u + 1)), scale[u / 2]);
+        } else {
+            total = _mm512_dpwssd_epi32(total, pairs_of(u), scale[u / 2]);
+            total = _mm512_dpwssd_epi32(total, pairs_of(u + 1), scale[u / 2]);
+        }
+    return total;
+}
+/// The start of a block's sums where every weight has an offset of 2^SHIFT: it times the scales and the
+/// activations' sums is taken off.
+template <int SHIFT>
 inline Sums offset_sums(Factors a, const int16_t* sums) {
-    const __m256i offset = _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), 5);
+    const __m256i offset = _mm256_slli_epi32(_mm256_madd_epi16(a, load32(sums)), SHIFT);
     return _mm512_zextsi256_si512(_mm256_sub_epi32(_mm256_setzero_si256(), offset));
 }
 /// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
@@ -255,14 +283,43 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
         w[2 + j] = _mm512_or_si512(w[2 + j], _mm512_and_si512(_mm512_slli_epi16(bits, 3), one));
     }
 }
-/// Q6_K's weights, 0 .. 63.
-inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    __m256i even[4], odd[4], quad[4];
-    six_bits(ql, qh, even, odd);
+inline void place(const __m256i even[4], const __m256i odd[4], Unit* w) {
+    __m256i quad[4];
     interleave(even, quad);
     w[0] = halves(quad[0], quad[1]), w[1] = halves(quad[2], quad[3]);
     interleave(odd, quad);
     w[2] = halves(quad[0], quad[1]), w[3] = halves(quad[2], quad[3]);
+}
+/// Q6_K's weights, 0 .. 63.
+inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
+    __m256i even[4], odd[4];
+    six_bits(ql, qh, even, odd);
+    place(even, odd, w);
+}
+/// Q2_K's weights, 0 .. 3.
+inline void unpack_two_bits(const uint8_t* qs, Unit* w) {
+    __m256i even[4], odd[4];
+    two_bits(qs, even, odd);
+    place(even, odd, w);
+}
+/// Q3_K's weights, 0 .. 7.
+inline void unpack_three_bits(const uint8_t* qs, const uint8_t* hmask, Unit* w) {
+    __m256i even[4], odd[4];
+    two_bits(qs, even, odd);
+    third_bits(hmask, even, odd);
+    place(even, odd, w);
+}
+/// IQ4_XS's weights.
+inline void unpack_levels(const uint8_t* qs, Unit* w) {
+    __m256i even[4], odd[4];
+    sixteen_levels(qs, even, odd);
+    place(even, odd, w);
+}
+/// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
+inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
+    __m256i even[4], odd[4];
+    entries(book, entry, signs, even, odd);
+    place(even, odd, w);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/activations.h"
 #include "kernels/cpu/blocks.h"
+#include "kernels/cpu/codebooks.h"
 
 /// The vectors of the CPU kernels in plain C++, without fused multiply-add: a backend of its own. The twin of
 /// avx2.h and avx512.h: same names, same order. Loops over fixed arrays, which compilers turn into whatever
@@ -217,6 +218,13 @@ inline Quads with_fifth_bits(Quads w, const At& at, int offset) {
     return w;
 }
 
+/// The levels of IQ4_NL, by number.
+inline Quads levels(Quads w) {
+    for (auto& quads : w.v)
+        for (uint8_t& number : quads) number = static_cast<uint8_t>(IQ4_LEVELS[number]);
+    return w;
+}
+
 /// Unsigned weights. (How many 16-bit sums may be added is the twins' concern.)
 template <int ADDED>
 struct Small {
@@ -271,15 +279,24 @@ inline V8 to_float(Sums a) {
     return lanes8([&](int i) { return static_cast<float>(a.v[i]); });
 }
 /// start + scale * w * x. A scale is two equal int16.
-template <int ADDED>
-inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
+template <typename W>
+inline Sums scaled_dot_as(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
     for (int u = 0; u < UNITS; ++u)
         for (int i = 0; i < 8; ++i) {
             int32_t four = 0;
-            for (int j = 4 * i; j < 4 * i + 4; ++j) four += w[u].w[j] * x[32 * u + j];
+            for (int j = 4 * i; j < 4 * i + 4; ++j) four += static_cast<W>(w[u].w[j]) * x[32 * u + j];
             start.v[i] += scale[u / 4].scale[2 * i] * four;
         }
     return start;
+}
+template <int ADDED>
+inline Sums scaled_dot(Sums start, const Unit* w, const Unit* scale, const int8_t* x) {
+    return scaled_dot_as<uint8_t>(start, w, scale, x);
+}
+/// The same with signed weights.
+template <int ADDED>
+inline Sums scaled_dot_signed(const Unit* w, const Unit* scale, const int8_t* x) {
+    return scaled_dot_as<int8_t>(no_sums(), w, scale, x);
 }
 /// 16 factors times 16 sums of activations, neighbours added: 8 lanes.
 struct Factors {
@@ -291,10 +308,12 @@ inline int32_t two(const Factors& a, const int16_t* s, int i) {
 inline V8 dot_sums(const Factors& a, const int16_t* sums) {
     return lanes8([&](int i) { return static_cast<float>(two(a, sums, i)); });
 }
-/// -32 times the same, as the start of a block's sums: the offset of Q6_K's weights.
+/// The start of a block's sums where every weight has an offset of 2^SHIFT: it times the scales and the
+/// activations' sums is taken off.
+template <int SHIFT>
 inline Sums offset_sums(const Factors& a, const int16_t* sums) {
     Sums out;
-    for (int i = 0; i < 8; ++i) out.v[i] = -32 * two(a, sums, i);
+    for (int i = 0; i < 8; ++i) out.v[i] = -(1 << SHIFT) * two(a, sums, i);
     return out;
 }
 /// One min or scale for 32 values, so for two sums of 16.
@@ -303,9 +322,20 @@ inline Factors min_factors(const uint32_t eight[2]) {
     for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int16_t>(eight[i / 8] >> i / 2 % 4 * 8 & 63);
     return out;
 }
-inline Factors scale_factors(const uint8_t* scales) {
+inline Factors scale_factors(const void* scales) {
     Factors out;
-    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int8_t>(scales[i]);
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<const int8_t*>(scales)[i];
+    return out;
+}
+/// Sixteen nibbles, low or high, of 16 bytes.
+inline Factors low_factors(const uint8_t* p) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = p[i] & 15;
+    return out;
+}
+inline Factors high_factors(const uint8_t* p) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = p[i] >> 4;
     return out;
 }
 /// Scales in the place of the values that they belong to; the even groups', then the odd ones'.
@@ -334,6 +364,27 @@ inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
         const int low = ql[64 * h + j % 2 * 32 + i % 32] >> j / 2 * 4 & 15,
                   high = qh[32 * h + i % 32] >> 2 * j & 3;
         weight(w, i) = static_cast<uint8_t>(low | high << 4);
+    }
+}
+/// Q2_K's weights, 0 .. 3.
+inline void unpack_two_bits(const uint8_t* qs, Unit* w) {
+    for (int i = 0; i < 256; ++i) weight(w, i) = qs[i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3;
+}
+/// Q3_K's weights, 0 .. 7.
+inline void unpack_three_bits(const uint8_t* qs, const uint8_t* hmask, Unit* w) {
+    unpack_two_bits(qs, w);
+    for (int i = 0; i < 256; ++i) weight(w, i) |= static_cast<uint8_t>((hmask[i % 32] >> i / 32 & 1) << 2);
+}
+/// IQ4_XS's weights.
+inline void unpack_levels(const uint8_t* qs, Unit* w) {
+    for (int i = 0; i < 256; ++i)
+        weight(w, i) = static_cast<uint8_t>(IQ4_LEVELS[qs[i / 32 * 16 + i % 16] >> i / 16 % 2 * 4 & 15]);
+}
+/// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
+inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
+    for (int i = 0; i < 256; ++i) {
+        const auto value = static_cast<uint8_t>(book[entry[i / 4]] >> i % 4 * 8);
+        weight(w, i) = signs[i / 32] >> i % 32 & 1 ? static_cast<uint8_t>(-value) : value;
     }
 }
 
