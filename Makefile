@@ -18,7 +18,7 @@ PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/
 NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-full native bench vectors lint asan tsan fuzz wheel clean
+.PHONY: help run test check check-full check-architectures native bench vectors lint asan tsan fuzz wheel clean
 
 help:  ## this list
 	@echo "strata-tui. Needs Python 3.11 or newer, a C++20 compiler and make."
@@ -35,6 +35,9 @@ check: $(VENV)/installed  ## the text is the same whatever the switches: 64 arms
 
 check-full: $(VENV)/installed  ## the same with up to 400 arms, all triples of switches: minutes
 	@strata-tui check --full $(ARGS)
+
+check-architectures: $(VENV)/test-tools  ## check --full on a small model of each architecture; ARGS="--quick qwen3"
+	@PYTHONPATH=tests:. python tests/proofs/architectures.py $(ARGS)
 
 native: $(VENV)/installed  ## the native tests alone
 	@cmake -DSTRATA_TESTS=ON build/core >/dev/null

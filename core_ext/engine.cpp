@@ -43,14 +43,18 @@ void Engine::check(const Architecture& model, const EngineOptions& o) {
         refuse("--pipeline-max should be 0 or more, got " + std::to_string(o.pipeline_max));
 }
 
-Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
+Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& options,
+               std::shared_ptr<const GgufFile> draft)
     : file_(std::move(file)),
-      model_(Architecture::load(file_)),
+      draft_file_(std::move(draft)),
+      model_(Architecture::load({file_, draft_file_})),
       options_(options),
       kernels_(cpu::kernels(options.isa.c_str())),
       recorder_(options.events, options.event_capacity) {
     check(*model_, options_);
-    if (const std::string copies = file_->copies_notice(); !copies.empty()) notices_.add(copies);
+    for (const auto& each : {file_, draft_file_})
+        if (const std::string copies = each ? each->copies_notice() : ""; !copies.empty())
+            notices_.add(copies);
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
     for (int s = 0; s < n_stages; ++s) {
@@ -110,7 +114,8 @@ int Engine::windows_that_fit(int asked) {
     uint64_t given = options_.window_memory;
     if (given == 0) {
         // The mapped file counts as available, and so does what is allocated but not written yet.
-        uint64_t spoken_for = model_->file().size_bytes() + draft_bytes();
+        uint64_t spoken_for =
+            file_->size_bytes() + (draft_file_ ? draft_file_->size_bytes() : 0) + draft_bytes();
         for (const auto& stage : split_.stages) spoken_for += stage->kv_bytes() + stage->buffer_bytes();
         const uint64_t available = available_memory();
         given = available > spoken_for ? available - spoken_for : 0;

@@ -33,8 +33,10 @@ struct EvalResult {
 /// A model placed on stages. One session at a time.
 class Engine {
   public:
-    /// Throws Error: options that don't fit the model or the machine, a model that can't be run.
-    Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& options);
+    /// Throws Error: options that don't fit the model or the machine, a model that can't be run. `draft`: the
+    /// file of the draft layer where it is not the model's.
+    Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& options,
+           std::shared_ptr<const GgufFile> draft = nullptr);
     ~Engine();
 
     const Architecture& model() const { return *model_; }
@@ -58,7 +60,7 @@ class Engine {
     uint64_t draft_bytes() const;
     int windows_that_fit(int asked);
 
-    std::shared_ptr<const GgufFile> file_;
+    std::shared_ptr<const GgufFile> file_, draft_file_;
     std::unique_ptr<Architecture> model_;
     const EngineOptions options_;
     const cpu::Kernels& kernels_;

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from tests.reference.gguf_files import tokenizer_keys, write_model
+from tests.reference.oracle_models import ORACLES
 
+from strata_tui import Engine
 from strata_tui.chat import ChatTemplate
 from strata_tui.errors import BadInput
 from strata_tui.gguf_file import ModelFile
@@ -155,3 +157,25 @@ def test_a_file_without_a_template(tmp_path: Path) -> None:
     assert not model.has_template
     with pytest.raises(BadInput, match=r"expected a tokenizer.chat_template, got none"):
         ChatTemplate(model, Tokenizer(model))
+
+
+def test_an_engine_hands_on_whether_to_think() -> None:
+    with Engine.open(ORACLES / "micro-llama.gguf") as engine:
+        source = "{{ messages[0].content }}{% if enable_thinking is false %}x{% endif %}"
+        engine.model.metadata["tokenizer.chat_template"] = source
+        assert engine.tokens_of("ab", chat=True, thinking=False) == engine.tokens_of("abx", chat=True)
+        assert engine.tokens_of("ab", chat=True, thinking=True) == engine.tokens_of("ab", chat=True)
+        assert engine.notices() == []
+
+
+def test_a_switch_for_thinking_that_changes_nothing_is_said_once() -> None:
+    with Engine.open(ORACLES / "micro-llama.gguf") as engine:
+        engine.model.metadata["tokenizer.chat_template"] = "{{ messages[0].content }}"
+        for _ in range(2):
+            assert engine.tokens_of("ab", chat=True, thinking=False) == engine.tokens_of("ab", chat=True)
+            engine.tokens_of("ab", thinking=True)
+        nothing = "--thinking and --no-thinking change nothing"
+        assert engine.notices() == [
+            f"[chat] micro-llama.gguf: its template has no switch for thinking: {nothing}",
+            f"[chat] micro-llama.gguf: a raw prompt: {nothing}",
+        ]

@@ -77,6 +77,10 @@ class ChatTemplate:
             "documents": None,
         }
 
+    @property
+    def has_thinking_switch(self) -> bool:
+        return "enable_thinking" in self._source
+
     def render(
         self, messages: Messages, add_generation_prompt: bool = True, thinking: bool | None = None
     ) -> str:

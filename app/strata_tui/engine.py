@@ -12,7 +12,7 @@ from typing import Any
 from strata_tui import _core
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import Events
-from strata_tui.gguf_file import ModelFile, embedded_model_path, require_supported
+from strata_tui.gguf_file import ModelFile, open_model_file, require_supported
 from strata_tui.options import GREEDY, DeviceChoice, Placement, Sampling, parse_split
 from strata_tui.paced import MAX_WINDOW_ROWS, table
 from strata_tui.placement import crowded, place, programs_at_once
@@ -266,7 +266,8 @@ class Engine:
         try:
             with _native_errors(BadInput):
                 options = _native_options(model, placement, split, devices, events)
-                self.native = _core.Engine(model.native, options)
+                draft = model.draft.native if model.draft else None
+                self.native = _core.Engine(model.native, options, draft)
         except MemoryError:
             raise BadInput("[engine] not enough memory: try a smaller --ctx or --chunk") from None
         self.switches = Switches(self.native)
@@ -280,12 +281,14 @@ class Engine:
         self.has_draft_layer = self.native.has_draft_layer
         self.pipeline_max = self.native.pipeline_max
         self._notices = [*crowded(devices, n_cores), *_refused_pins(self.stages)]
+        self._said: set[str] = set()  # of these lines, those that are said once
 
     @classmethod
     def open(
         cls,
         path: Path | str | None = None,
         *,
+        draft_model: Path | str | None = None,
         split: Sequence[int] | str | None = None,
         stages: int | None = None,
         devices: Sequence[str] | str | None = None,
@@ -301,6 +304,7 @@ class Engine:
         """Open a model file (None: the embedded model) and place it. The environment is not looked at.
 
         Args:
+            draft_model: a file whose draft layer is used in place of the model's own.
             split: first layer of each later stage: (12, 24), or as on the command line, "12,24" or "auto".
             devices: one a stage, as on the command line: ("cpu:2", "cpu:2@2-3"); see `DeviceChoice.parse`.
             threads: per stage, where its device says nothing.
@@ -328,7 +332,7 @@ class Engine:
             pipeline_max=switches.get("pipeline_windows") if pipeline_max is None else pipeline_max,
             isa=isa or "",
         )
-        engine = cls(ModelFile(embedded_model_path() if path is None else path), placement, events)
+        engine = cls(open_model_file(path, draft_model), placement, events)
         try:
             engine.set_switches(switches)
         except Exception:
@@ -346,6 +350,11 @@ class Engine:
         """A line for whatever was asked for and can't be had, since the last call."""
         lines, self._notices = self._notices + self.switches.notices(), []
         return lines
+
+    def _note_once(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self._notices.append(line)
 
     def session(self) -> Session:
         """A new session; the one before is ended."""
@@ -402,8 +411,13 @@ class Engine:
     def end_tokens(self) -> list[int]:
         return self.tokenizer.end_tokens
 
-    def tokens_of(self, prompt: str, chat: bool = False) -> list[int]:
+    def tokens_of(self, prompt: str, chat: bool = False, thinking: bool | None = None) -> list[int]:
         """A prompt's ids. An empty one is the BOS token where the model has one.
+
+        Args:
+            chat: by the file's chat template.
+            thinking: whether the model should think first, where the template has a switch for that; None: as
+                the template has it.
 
         Raises:
             BadInput: an empty prompt for a model without BOS; a chat template that fails.
@@ -411,7 +425,17 @@ class Engine:
         if chat:
             from strata_tui.chat import ChatTemplate
 
-            return ChatTemplate(self.model, self.tokenizer).encode([{"role": "user", "content": prompt}])
+            template = ChatTemplate(self.model, self.tokenizer)
+            if thinking is not None and not template.has_thinking_switch:
+                self._note_once(
+                    f"[chat] {self.model.file_name}: its template has no switch for thinking: "
+                    "--thinking and --no-thinking change nothing"
+                )
+            return template.encode([{"role": "user", "content": prompt}], thinking=thinking)
+        if thinking is not None:
+            self._note_once(
+                f"[chat] {self.model.file_name}: a raw prompt: --thinking and --no-thinking change nothing"
+            )
         tokens = self.tokenizer.encode(prompt)
         if not tokens:
             if self.tokenizer.bos is None:

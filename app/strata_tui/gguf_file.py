@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -77,22 +77,28 @@ class ModelFile:
 
     Args:
         path: the file, or any shard of a set; mapped as long as this object or an engine on it lives.
+        draft: the file whose draft layer stands in for this one's own.
 
     Raises:
-        BadInput: it can't be read, or something in it is wrong.
+        BadInput: it can't be read, something in it is wrong, or the draft layer is another model's.
 
     Attributes:
         path: the file; of a set the first shard, whichever was opened.
         file_name: the first shard's name, for messages and recordings.
+        draft: the file of the draft layer; None where that is this one's own, if it has one.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, draft: Path | str | None = None) -> None:
         from strata_tui import _core
 
         with _as_bad_input():
             self.native = _core.ModelFile(os.fsencode(path))
         self.path = Path(self.native.path)
         self.file_name = self.native.name
+        self.draft = None if draft is None else ModelFile(draft)
+        if self.draft:
+            with _as_bad_input():
+                self.native.require_draft(self.draft.native)
 
     # -- metadata
 
@@ -186,7 +192,7 @@ class ModelFile:
 
     @property
     def has_draft_layer(self) -> bool:
-        return any(".nextn.eh_proj" in tensor.name for tensor in self.tensors)
+        return self.draft is not None or any(".nextn.eh_proj" in tensor.name for tensor in self.tensors)
 
     @property
     def experts(self) -> Experts | None:
@@ -218,7 +224,9 @@ class ModelFile:
     @cached_property
     def tail_bytes(self) -> int:
         """Bytes of weights of the last stage beside its layers: the output head and the draft layer."""
-        return self._tail([tensor.loaded_bytes for tensor in self.tensors])
+        return self._head([tensor.loaded_bytes for tensor in self.tensors]) + self._draft_layer(
+            lambda model: [tensor.loaded_bytes for tensor in model.tensors]
+        )
 
     @cached_property
     def layer_reads(self) -> list[int]:
@@ -228,7 +236,7 @@ class ModelFile:
     @cached_property
     def tail_reads(self) -> int:
         """Bytes of weights that one row reads behind the layers."""
-        return self._tail(self._reads)
+        return self._head(self._reads) + self._draft_layer(lambda model: model._reads)
 
     @cached_property
     def _reads(self) -> list[int]:
@@ -250,11 +258,15 @@ class ModelFile:
                 total[layer] += size
         return total
 
-    def _tail(self, sizes: list[int]) -> int:
+    def _head(self, sizes: list[int]) -> int:
         by_name = dict(zip((tensor.name for tensor in self.tensors), sizes, strict=True))
-        head = by_name.get("output.weight", by_name.get("token_embd.weight", 0))
-        draft = f"blk.{self.n_layers}."
-        return head + sum(size for name, size in by_name.items() if name.startswith(draft))
+        return by_name.get("output.weight", by_name.get("token_embd.weight", 0))
+
+    def _draft_layer(self, sizes_of: Callable[[ModelFile], list[int]]) -> int:
+        """The sum over the draft layer's tensors, in whichever file they are."""
+        holder, block = self.draft or self, f"blk.{self.n_layers}."
+        sizes = zip(holder.tensors, sizes_of(holder), strict=True)
+        return sum(size for tensor, size in sizes if tensor.name.startswith(block))
 
     @property
     def sha256(self) -> str:
@@ -309,3 +321,8 @@ def embedded_model_path() -> Path:
     """The model that ships with the program."""
     resource = resources.files("strata_tui") / "models" / "pebble-Q4_K_M.gguf"
     return _kept.enter_context(resources.as_file(resource))
+
+
+def open_model_file(model: Path | str | None, draft: Path | str | None = None) -> ModelFile:
+    """A model file, None: the embedded one; with the draft layer of another file where one is named."""
+    return ModelFile(embedded_model_path() if model is None else model, draft)

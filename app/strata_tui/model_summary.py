@@ -50,6 +50,7 @@ def summary(model: ModelFile) -> dict[str, Any]:
             "draft": model.n_draft_layers,
         },
         "draft_layer": model.has_draft_layer,
+        "draft_model": model.draft.file_name if model.draft else None,
         "context_length": model.context_length,
         "embedding_length": _plain(model.get(".embedding_length")),
         "feed_forward_length": _plain(model.get(".feed_forward_length")),

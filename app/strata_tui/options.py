@@ -225,6 +225,7 @@ class RunOptions:
     """A whole run."""
 
     model: Path | None = None  # None = the embedded model
+    draft_model: Path | None = None  # whose draft layer is used; None = the model's own
     placement: Placement = field(default_factory=Placement)
     switches: Mapping[str, Any] = field(default_factory=dict)
     sampling: Sampling = field(default_factory=Sampling)
@@ -232,6 +233,7 @@ class RunOptions:
     tokens: tuple[int, ...] | None = None
     max_tokens: int = 256  # 0 = up to the context
     chat: bool | None = None  # None = where the file has a template
+    thinking: bool | None = None  # of a chat; None = as the template has it
     ignore_eos: bool = False
     log: Path | None = None
     reports: frozenset[str] = frozenset()  # told of each request; see switches.REPORTS

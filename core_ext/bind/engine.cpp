@@ -286,15 +286,17 @@ void bind_engine(py::module_& m) {
     bind_switches(m);
     const auto released = py::call_guard<py::gil_scoped_release>();
     py::class_<EngineHandle>(m, "Engine")
-        .def(py::init([](std::shared_ptr<ModelFileHandle> model, const EngineOptions& options) {
+        .def(py::init([](std::shared_ptr<ModelFileHandle> model, const EngineOptions& options,
+                         std::shared_ptr<ModelFileHandle> draft) {
                  auto handle = std::make_unique<EngineHandle>();
                  handle->file = model->file;
                  handle->options = options;
                  py::gil_scoped_release release;
-                 handle->engine = std::make_unique<Engine>(model->file, options);
+                 handle->engine =
+                     std::make_unique<Engine>(model->file, options, draft ? draft->file : nullptr);
                  return handle;
              }),
-             py::arg("model"), py::arg("options"))
+             py::arg("model"), py::arg("options"), py::arg("draft") = nullptr)
         .def_property_readonly("stages", [](EngineHandle& h) { return stage_infos(h.get()); })
         .def_property_readonly("emulated",
                                [](EngineHandle& h) {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "bind/bind.h"
 #include "model/architecture.h"
+#include "model/draft_file.h"
 #include "model/gguf_reader.h"
 
 namespace py = pybind11;
@@ -165,6 +166,12 @@ void bind_gguf(py::module_& m) {
             "array_length",
             [](const Model& model, const std::string& key) { return array_of(*model.file, key).count; },
             py::arg("key"))
+        .def(
+            "require_draft",
+            [](const Model& model, const Model& draft) { require_draft_of(*model.file, *draft.file); },
+            py::arg("draft"),
+            "Raises Error unless the other file holds this model's draft layer; shapes are left to the "
+            "engine.")
         .def(
             "tensors", &tensors,
             "[(name, type name, type number, shape in ggml order, offset, size_bytes, shard, loaded_bytes)]");

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/draft_file.h"
 
 namespace strata {
 
@@ -9,7 +10,7 @@ namespace {
 
 struct Known {
     const char* name;
-    std::unique_ptr<Architecture> (*load)(std::shared_ptr<const GgufFile>);
+    std::unique_ptr<Architecture> (*load)(ModelFiles);
 };
 
 constexpr Known KNOWN[] = {
@@ -46,23 +47,27 @@ std::vector<std::string> Architecture::known() {
     return names;
 }
 
-std::unique_ptr<Architecture> Architecture::load(std::shared_ptr<const GgufFile> file) {
-    const std::string name(file->text("general.architecture"));
+std::unique_ptr<Architecture> Architecture::load(ModelFiles files) {
+    const GgufFile& file = *files.model;
+    const std::string name(file.text("general.architecture"));
     for (const Known& known : KNOWN)
         if (name == known.name) {
-            file->require_memory_for_copies();
-            return known.load(std::move(file));
+            if (files.draft) require_draft_of(file, *files.draft);
+            file.require_memory_for_copies();
+            return known.load(std::move(files));
         }
     std::string names;
     for (const Known& known : KNOWN) names += (names.empty() ? "" : ", ") + std::string(known.name);
     const char* why =
         name == "qwen4exp" ? " (hyper-connections, sparse attention, n-gram tables) is not supported" : "";
-    throw Error("[model] " + shown(file->name()) + ": architecture " + shown(name) + why +
+    throw Error("[model] " + shown(file.name()) + ": architecture " + shown(name) + why +
                 ", expected one of " + names);
 }
 
-Architecture::Architecture(std::shared_ptr<const GgufFile> file)
-    : file_(std::move(file)), name_(file_->text("general.architecture")) {
+Architecture::Architecture(ModelFiles files)
+    : file_(std::move(files.model)),
+      draft_file_(std::move(files.draft)),
+      name_(file_->text("general.architecture")) {
     read_sizes();
     read_heads();
     read_experts();

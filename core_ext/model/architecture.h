@@ -40,13 +40,18 @@ struct LayerState {
     DeltaState advance;
 };
 
+/// The file of a model, and the one that holds its draft layer where that is a file of its own (else null).
+struct ModelFiles {
+    std::shared_ptr<const GgufFile> model, draft;
+};
+
 /// A model's mathematics and weights: one file an architecture, written in Ops, ignorant of stages, threads
-/// and windows. Weights are views into the mapped file.
+/// and windows. Weights are views into the mapped files.
 class Architecture {
   public:
-    /// Throws Error naming an architecture that is not supported, or the key or tensor that is missing or
-    /// wrong.
-    static std::unique_ptr<Architecture> load(std::shared_ptr<const GgufFile> file);
+    /// Throws Error naming an architecture that is not supported, the key or tensor that is missing or wrong,
+    /// or what a draft layer's own file has otherwise than the model's (draft_file.h).
+    static std::unique_ptr<Architecture> load(ModelFiles files);
     /// The names that `load` knows.
     static std::vector<std::string> known();
     virtual ~Architecture() = default;
@@ -82,12 +87,12 @@ class Architecture {
 
   protected:
     /// Reads the keys and the tensors that every architecture has.
-    explicit Architecture(std::shared_ptr<const GgufFile> file);
+    explicit Architecture(ModelFiles files);
     /// The file's key of that name: "block_count" -> "llama.block_count".
     std::string key(const std::string& name) const { return name_ + "." + name; }
 
-    std::shared_ptr<const GgufFile> file_;
-    const std::string name_;  // general.architecture
+    const std::shared_ptr<const GgufFile> file_, draft_file_;  // draft_file_: null where it is the same
+    const std::string name_;                                   // general.architecture
     Dims dims_;
     Weight embedding_, head_;
     std::vector<float> output_norm_;
@@ -102,11 +107,11 @@ class Architecture {
 
 // One file each in model/arch; a name that a file carries, and the loader that answers to it, stand in the
 // table of architecture.cpp.
-std::unique_ptr<Architecture> load_llama(std::shared_ptr<const GgufFile> file);
-std::unique_ptr<Architecture> load_qwen2(std::shared_ptr<const GgufFile> file);
-std::unique_ptr<Architecture> load_qwen3(std::shared_ptr<const GgufFile> file);
-std::unique_ptr<Architecture> load_qwen3next(std::shared_ptr<const GgufFile> file);
-std::unique_ptr<Architecture> load_qwen35(std::shared_ptr<const GgufFile> file);
-std::unique_ptr<Architecture> load_smollm3(std::shared_ptr<const GgufFile> file);
+std::unique_ptr<Architecture> load_llama(ModelFiles files);
+std::unique_ptr<Architecture> load_qwen2(ModelFiles files);
+std::unique_ptr<Architecture> load_qwen3(ModelFiles files);
+std::unique_ptr<Architecture> load_qwen3next(ModelFiles files);
+std::unique_ptr<Architecture> load_qwen35(ModelFiles files);
+std::unique_ptr<Architecture> load_smollm3(ModelFiles files);
 
 }  // namespace strata

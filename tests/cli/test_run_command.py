@@ -264,3 +264,17 @@ def test_ids_run_on_a_file_whose_tokenizer_is_unknown(strata: Strata, tmp_path: 
     got = json.loads(strata("run", odd, "--tokens", TOKENS, "-n", "8", "--json").out)
     assert (got["text"], len(got["token_ids"])) == ("", 8)
     assert "tokenizer" in strata("run", odd, "-p", "x").error
+
+
+def test_flags_of_a_draft_model_and_of_thinking(strata: Strata) -> None:
+    friendly = QWEN35.with_name("micro-qwen35-friendly.gguf")
+    run = ("run", QWEN35, "-p", "abc", "-n", "16", "--ignore-eos", "--json", "--no-thinking")
+    plain, drafted = strata(*run), strata(*run, "--draft-model", friendly)
+    assert plain.code == drafted.code == 0, drafted.err
+    assert "[chat] micro-qwen35.gguf: its template has no switch for thinking" in plain.err
+    before, after = json.loads(plain.out), json.loads(drafted.out)
+    assert (before["draft_model"], after["draft_model"]) == (None, friendly.name)
+    assert after["token_ids"] == before["token_ids"]
+    assert strata(*run, "--draft-model", LLAMA).error.endswith(
+        "micro-llama.gguf: has the architecture llama, expected qwen35 as in micro-qwen35.gguf"
+    )

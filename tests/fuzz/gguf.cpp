@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "driver.h"
 #include "model/architecture.h"
+#include "model/draft_file.h"
 
 using namespace strata;
 using namespace strata::test;
@@ -75,7 +76,9 @@ void read_set(std::span<const uint8_t> bytes) {
 }
 
 void read_model(std::span<const uint8_t> bytes) {
-    const auto model = Architecture::load(GgufFile::parse(bytes, "fuzz.gguf"));
+    const auto file = GgufFile::parse(bytes, "fuzz.gguf");
+    refusable([&] { require_draft_of(*file, *file); });
+    const auto model = Architecture::load({file, nullptr});
     uint64_t sum = model->draft_bytes();
     for (int layer = 0; layer < model->dims().n_layers; ++layer) sum += model->layer_bytes(layer);
     sink = sink + sum;

@@ -50,11 +50,13 @@ def _complete(name: str, path: Path) -> None:
     write(writer)
 
 
-def copy_keys(reader: gguf.GGUFReader, writer: gguf.GGUFWriter, architecture: str | None = None) -> None:
-    """All keys; under another architecture's name where one is given."""
+def copy_keys(
+    reader: gguf.GGUFReader, writer: gguf.GGUFWriter, architecture: str | None = None, begins: str = ""
+) -> None:
+    """All keys that begin so; under another architecture's name where one is given."""
     old = reader.fields["general.architecture"].contents()
     for key, field in reader.fields.items():
-        if key.startswith("GGUF.") or key == "general.architecture":
+        if key.startswith("GGUF.") or key == "general.architecture" or not key.startswith(begins):
             continue
         kind, *inner = field.types
         if architecture:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gguf import GGMLQuantizationType as Type
 
+from reference.oracle_models import copy_keys, write
 from reference.random_blocks import random_matrix, values_of
 
 Tensors = dict[str, tuple[npt.NDArray[Any], Type]]  # as files hold them: bytes of blocks, or numbers
@@ -166,20 +167,19 @@ def _values(stored: npt.NDArray[Any], kind: Type) -> npt.NDArray[np.float64]:
     return rows.reshape(*stored.shape[:-1], -1)
 
 
-def write_model(path: Path, shape: Shape, tensors: Tensors) -> None:
-    """A file without a tokenizer."""
+def write_model(path: Path, shape: Shape, tensors: Tensors, tokenizer: gguf.GGUFReader | None = None) -> None:
+    """A file, with the tokenizer of another one if that is given (of as many tokens)."""
     writer = gguf.GGUFWriter(path, shape.name)
     for key, value in shape.keys().items():
         if isinstance(value, str):
             writer.add_string(key, value)
         else:
             (writer.add_float32 if isinstance(value, float) else writer.add_uint32)(key, value)
+    if tokenizer is not None:
+        copy_keys(tokenizer, writer, begins="tokenizer.")
     for name, (stored, kind) in tensors.items():
         writer.add_tensor(name, stored, raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write(writer)
 
 
 def _matrices(s: Shape) -> Mapping[str, tuple[int, int]]:

@@ -108,7 +108,7 @@ class FreshProcesses:
     """A process for every run: it opens the engine, warms it up, runs once and ends."""
 
     def __init__(self, model: ModelFile, bound: bool = False) -> None:
-        self._model = model
+        self._paths = model.path, model.draft.path if model.draft else None
         self._bound = bound
 
     def run(self, arm: Arm, request: Request, replay: Sequence[int] = ()) -> Run:
@@ -116,7 +116,7 @@ class FreshProcesses:
         here, there = context.Pipe()
         process = context.Process(
             target=_run_in_child,
-            args=(there, self._model.path, self._bound, arm, request, tuple(replay)),
+            args=(there, self._paths, self._bound, arm, request, tuple(replay)),
             daemon=True,
         )
         try:
@@ -161,12 +161,17 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _run_in_child(
-    parent: Connection, model: Path, bound: bool, arm: Arm, request: Request, replay: Sequence[int]
+    parent: Connection,
+    paths: tuple[Path, Path | None],
+    bound: bool,
+    arm: Arm,
+    request: Request,
+    replay: Sequence[int],
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which gets it too, ends this process
     outcome: Run | Exception
     try:
-        engines = KeptEngines(ModelFile(model), bound=bound)
+        engines = KeptEngines(ModelFile(*paths), bound=bound)
         try:
             outcome = engines.run(arm, request, replay)
         finally:

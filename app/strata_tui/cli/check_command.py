@@ -105,12 +105,12 @@ def _check(run: RunOptions, mode_name: str, fixed: dict[str, Any], seed: int | N
     from strata_tui.check.texts import samplings
     from strata_tui.cli.headless import about
     from strata_tui.engine import Engine
-    from strata_tui.gguf_file import ModelFile, embedded_model_path
+    from strata_tui.gguf_file import open_model_file
     from strata_tui.options import GREEDY
 
     begin = time.monotonic()
     mode = {m.name: m for m in (plan.QUICK, plan.FULL, plan.EXHAUSTIVE)}[mode_name]
-    file = ModelFile(run.model if run.model is not None else embedded_model_path())
+    file = open_model_file(run.model, run.draft_model)
 
     def open_engine(stages: int) -> Engine:
         placement = replace(run.placement, stages=stages)

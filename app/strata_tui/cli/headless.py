@@ -17,7 +17,7 @@ from strata_tui.analysis.pipeline_log import PipelineLog
 from strata_tui.engine import Engine
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import EVENT_DTYPE, Events
-from strata_tui.gguf_file import ModelFile, embedded_model_path
+from strata_tui.gguf_file import open_model_file
 from strata_tui.options import RunOptions
 from strata_tui.record.recorder import Recorder, recording_header, token_piece
 from strata_tui.tokenizer import printable
@@ -39,7 +39,7 @@ class Outcome:
 
 def open_engine(options: RunOptions) -> Engine:
     """The engine of a run, switches set."""
-    model = ModelFile(options.model if options.model is not None else embedded_model_path())
+    model = open_model_file(options.model, options.draft_model)
     engine = Engine(model, options.placement)
     try:
         engine.set_switches(options.switches)
@@ -55,6 +55,7 @@ def about(engine: Engine) -> dict[str, Any]:
     return {
         "model": engine.model.file_name,
         "model_sha256": engine.model.sha256,
+        "draft_model": engine.model.draft.file_name if engine.model.draft else None,
         "arch": engine.model.architecture,
         "emulated": engine.emulated,
         "numerics": engine.stages[0].numerics,
@@ -69,7 +70,8 @@ def uses_chat(engine: Engine, options: RunOptions) -> bool:
 def prompt_tokens(engine: Engine, options: RunOptions) -> list[int]:
     if options.tokens is not None:
         return list(options.tokens)
-    return engine.tokens_of(options.prompt or "", chat=uses_chat(engine, options))
+    chat = uses_chat(engine, options)
+    return engine.tokens_of(options.prompt or "", chat=chat, thinking=options.thinking)
 
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

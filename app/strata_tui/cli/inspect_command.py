@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from strata_tui.cli.run_options import DRAFT_MODEL
+
 
 def _size(n_bytes: float) -> str:
     for unit in ("bytes", "KiB", "MiB", "GiB"):
@@ -48,7 +50,7 @@ def _dequantised(copies: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 def _draft(about: dict[str, Any]) -> str:
     if about["draft_layer"]:
-        return "NextN / MTP"
+        return "NextN / MTP" + (f", from {about['draft_model']}" if about["draft_model"] else "")
     return "none" + (" (announced, but not in the file)" if about["layers"]["draft"] else "")
 
 
@@ -134,17 +136,24 @@ def _stage(stage: dict[str, int], context: int) -> str:
     "--ctx", metavar="N", type=click.IntRange(1, 1 << 30), help="Tokens of context.  [default: as for run]"
 )
 @click.option("--kv", type=click.Choice(["f32", "f16"]), default="f16", help="Type of the K/V cells.")
+@DRAFT_MODEL
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    model: Path | None, stages: int | None, split: str | None, ctx: int | None, kv: str, as_json: bool
+    model: Path | None,
+    stages: int | None,
+    split: str | None,
+    ctx: int | None,
+    kv: str,
+    draft_model: Path | None,
+    as_json: bool,
 ) -> None:
     """What is in a model file: sizes, types, layers, draft layer, tokenizer, and what a split of it holds."""
     from strata_tui import model_summary
-    from strata_tui.gguf_file import ModelFile, embedded_model_path
+    from strata_tui.gguf_file import open_model_file
     from strata_tui.options import Placement, parse_split
     from strata_tui.placement import DEFAULT_STAGES, place
 
-    file = ModelFile(model if model is not None else embedded_model_path())
+    file = open_model_file(model, draft_model)
     about = model_summary.summary(file)
     first_layers = parse_split(split) if split else None
     if stages is None and first_layers is None:

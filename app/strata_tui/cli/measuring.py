@@ -23,7 +23,7 @@ from strata_tui.check.texts import PROMPTS
 from strata_tui.cli.headless import about, end_tokens, prompt_tokens
 from strata_tui.engine import Engine
 from strata_tui.errors import BadInput
-from strata_tui.gguf_file import ModelFile, embedded_model_path
+from strata_tui.gguf_file import open_model_file
 from strata_tui.placement import place
 
 
@@ -53,8 +53,10 @@ def measure(asked: Asked, log: Callable[[str], None]) -> Bench | None:
     notes = list(dict.fromkeys(note for arm in asked.arms for note in arm.options.notes))
     for note in notes:
         log(note)
-    path = first.options.model
-    model = ModelFile(path if path is not None else embedded_model_path())
+    model = open_model_file(first.options.model, first.options.draft_model)
+    for arm in asked.arms:
+        if arm.options.draft_model != first.options.draft_model:
+            raise BadInput(f"--arm {arm.name}: expected the --draft-model of the other arms, got another")
     for arm in asked.arms:
         try:
             place(arm.placement, model, machine()["cores"])

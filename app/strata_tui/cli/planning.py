@@ -19,7 +19,7 @@ from strata_tui.cli.measuring import Asked, requests
 from strata_tui.engine import Engine, available_memory
 from strata_tui.errors import BadInput
 from strata_tui.files import whole_file
-from strata_tui.gguf_file import ModelFile, embedded_model_path
+from strata_tui.gguf_file import ModelFile, open_model_file
 from strata_tui.options import DeviceChoice, RunOptions
 from strata_tui.placement import place
 from strata_tui.plan.balance import balanced_by_time, scaled_to, stages_ms
@@ -39,7 +39,7 @@ def make_plan(options: RunOptions, rounds: int, write: Path | None, log: Callabl
     Raises:
         BadInput: options, a prompt or a profile's name that can't be used.
     """
-    model = ModelFile(options.model if options.model is not None else embedded_model_path())
+    model = open_model_file(options.model, options.draft_model)
     available = available_memory()
     split, devices = place(options.placement, model, machine()["cores"])
     if write is not None:

@@ -60,7 +60,15 @@ def _without_counterpart(flag: str) -> Callable[[Any], Any]:
     return click.option(flag, hidden=True)
 
 
+DRAFT_MODEL = click.option(
+    "--draft-model",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A file whose NextN / MTP layer drafts, in place of the model's own.",
+)
+
 _OPTIONS: list[Callable[[Any], Any]] = [
+    DRAFT_MODEL,
     click.option(
         "--profile", metavar="NAME|FILE", help="A run profile (strata-tui profiles) or a .toml file."
     ),
@@ -107,6 +115,11 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--seed", metavar="N", type=int, help="Seed of the sampling."),
     click.option(
         "--chat/--raw", default=None, help="Use the file's chat template, or don't; default: if any."
+    ),
+    click.option(
+        "--thinking/--no-thinking",
+        default=None,
+        help="In a chat: let the model think first, or don't, where its template has a switch for that.",
     ),
     click.option("--ignore-eos", is_flag=True, help="End tokens don't end the text."),
     click.option(
@@ -156,10 +169,12 @@ def gather(
     asked = {name: options[name] for name in Sampling.__dataclass_fields__ if options[name] is not None}
     return RunOptions(
         model=model,
+        draft_model=options["draft_model"],
         placement=replace(_placement(options, profile), pipeline_max=pipeline_max),
         switches=switches,
         sampling=replace(sampling, **{**profile.sampling, **asked}),
         chat=options["chat"],
+        thinking=options["thinking"],
         ignore_eos=options["ignore_eos"],
         log=options["log"],
         reports=wanted_reports,

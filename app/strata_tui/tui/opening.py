@@ -29,11 +29,10 @@ def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
     """
     progress("loading the engine")
     from strata_tui.engine import Engine
-    from strata_tui.gguf_file import ModelFile, embedded_model_path
+    from strata_tui.gguf_file import open_model_file
 
-    path = options.model or embedded_model_path()
-    progress(f"reading {path.name}")
-    model = ModelFile(path)
+    progress(f"reading {options.model.name if options.model else 'the embedded model'}")
+    model = open_model_file(options.model, options.draft_model)
     progress(f"placing {model.file_name} on its stages")
     engine = Engine(model, options.placement)
     try:
@@ -55,7 +54,7 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
     prompts = CHAT_PROMPTS if chat else PROMPTS
     if options.prompt is not None:
         prompts = (options.prompt, *prompts)
-    engine.tokens_of(prompts[0], chat)  # a template that fails is said now
+    engine.tokens_of(prompts[0], chat, options.thinking)  # a template that fails is said now
     label = ModelLabel(
         name=printable(engine.model.name, newlines=False),
         arch=printable(engine.model.architecture, newlines=False),
@@ -70,7 +69,7 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
     return Opened(
         engine=engine,
         label=label,
-        encode=lambda prompt: engine.tokens_of(prompt, chat),
+        encode=lambda prompt: engine.tokens_of(prompt, chat, options.thinking),
         decoder=engine.tokenizer.decoder,
         sampling=lambda request: _sampling(options.sampling, request),
         end_tokens=[] if options.ignore_eos else engine.end_tokens,

@@ -10,7 +10,7 @@ namespace {
 /// internlm2 and ernie4_5 are the same block under names of their own.
 class Llama final : public Decoder {
   public:
-    explicit Llama(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {
+    explicit Llama(ModelFiles files) : Decoder(std::move(files)) {
         load_blocks([this](const BlockTensors& in) {
             Block block;
             block.mixer_norm = in.norm("attn_norm");
@@ -27,8 +27,8 @@ class Llama final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Architecture> load_llama(std::shared_ptr<const GgufFile> file) {
-    return std::make_unique<Llama>(std::move(file));
+std::unique_ptr<Architecture> load_llama(ModelFiles files) {
+    return std::make_unique<Llama>(std::move(files));
 }
 
 }  // namespace strata

@@ -11,7 +11,7 @@ namespace {
 /// norm.
 class Qwen2 final : public Decoder {
   public:
-    explicit Qwen2(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {
+    explicit Qwen2(ModelFiles files) : Decoder(std::move(files)) {
         const bool moe = name_ == "qwen2moe";
         if (moe) dims_.experts.normalised = false;
         load_blocks([&](const BlockTensors& in) {
@@ -30,8 +30,8 @@ class Qwen2 final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Architecture> load_qwen2(std::shared_ptr<const GgufFile> file) {
-    return std::make_unique<Qwen2>(std::move(file));
+std::unique_ptr<Architecture> load_qwen2(ModelFiles files) {
+    return std::make_unique<Qwen2>(std::move(files));
 }
 
 }  // namespace strata

@@ -10,7 +10,7 @@ namespace {
 /// sections 2 and 3).
 class Qwen3 final : public Decoder {
   public:
-    explicit Qwen3(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {
+    explicit Qwen3(ModelFiles files) : Decoder(std::move(files)) {
         load_blocks([moe = name_ == "qwen3moe"](const BlockTensors& in) {
             Block block;
             block.mixer_norm = in.norm("attn_norm");
@@ -27,8 +27,8 @@ class Qwen3 final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Architecture> load_qwen3(std::shared_ptr<const GgufFile> file) {
-    return std::make_unique<Qwen3>(std::move(file));
+std::unique_ptr<Architecture> load_qwen3(ModelFiles files) {
+    return std::make_unique<Qwen3>(std::move(files));
 }
 
 }  // namespace strata

@@ -10,7 +10,7 @@ namespace {
 /// SwiGLU, or experts beside a shared one; a NextN draft block of attention (gguf-models: sections 4 and 5).
 class Qwen35 final : public Decoder {
   public:
-    explicit Qwen35(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {
+    explicit Qwen35(ModelFiles files) : Decoder(std::move(files)) {
         dims_.delta = read_delta_shape(*file_, name_, true);
         require_text_sections();
         const auto kinds = read_layer_kinds(*file_, name_, dims_.n_layers);
@@ -56,8 +56,8 @@ class Qwen35 final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Architecture> load_qwen35(std::shared_ptr<const GgufFile> file) {
-    return std::make_unique<Qwen35>(std::move(file));
+std::unique_ptr<Architecture> load_qwen35(ModelFiles files) {
+    return std::make_unique<Qwen35>(std::move(files));
 }
 
 }  // namespace strata

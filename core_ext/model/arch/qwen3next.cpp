@@ -25,7 +25,7 @@ Weight rows_of(const Weight& from, const std::vector<int>& rows, std::vector<std
 /// 4).
 class Qwen3Next final : public Decoder {
   public:
-    explicit Qwen3Next(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {
+    explicit Qwen3Next(ModelFiles files) : Decoder(std::move(files)) {
         dims_.delta = read_delta_shape(*file_, name_, false);
         const auto kinds = read_layer_kinds(*file_, name_, dims_.n_layers);
         load_blocks([&](const BlockTensors& in) {
@@ -81,8 +81,8 @@ class Qwen3Next final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Architecture> load_qwen3next(std::shared_ptr<const GgufFile> file) {
-    return std::make_unique<Qwen3Next>(std::move(file));
+std::unique_ptr<Architecture> load_qwen3next(ModelFiles files) {
+    return std::make_unique<Qwen3Next>(std::move(files));
 }
 
 }  // namespace strata

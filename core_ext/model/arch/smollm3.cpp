@@ -9,7 +9,7 @@ namespace {
 /// 2501.18795).
 class SmolLm3 final : public Decoder {
   public:
-    explicit SmolLm3(std::shared_ptr<const GgufFile> file) : Decoder(std::move(file)) {
+    explicit SmolLm3(ModelFiles files) : Decoder(std::move(files)) {
         load_blocks([](const BlockTensors& in) {
             Block block;
             block.mixer_norm = in.norm("attn_norm");
@@ -24,8 +24,8 @@ class SmolLm3 final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Architecture> load_smollm3(std::shared_ptr<const GgufFile> file) {
-    return std::make_unique<SmolLm3>(std::move(file));
+std::unique_ptr<Architecture> load_smollm3(ModelFiles files) {
+    return std::make_unique<SmolLm3>(std::move(files));
 }
 
 }  // namespace strata

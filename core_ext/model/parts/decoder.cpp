@@ -6,11 +6,11 @@ namespace strata {
 
 void Decoder::load_blocks(const MakeBlock& make) {
     for (int i = 0; i < dims_.n_layers; ++i) blocks_.push_back(make({*file_, name_, dims_, i}));
-    if (file_->integer(key("block_count"), 1, INT32_MAX) > dims_.n_layers) load_draft(make);
+    if (draft_file_ || file_->integer(key("block_count"), 1, INT32_MAX) > dims_.n_layers) load_draft(make);
 }
 
 void Decoder::load_draft(const MakeBlock& make) {
-    const BlockTensors in(*file_, name_, dims_, dims_.n_layers);
+    const BlockTensors in(draft_file_ ? *draft_file_ : *file_, name_, dims_, dims_.n_layers);
     if (!in.has("nextn.eh_proj.weight")) return;  // converted without its draft layer
     const int n = dims_.n_embd;
     Draft d;

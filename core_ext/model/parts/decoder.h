@@ -36,7 +36,7 @@ class Decoder : public Architecture {
     using MakeBlock = std::function<Block(const BlockTensors&)>;
 
     using Architecture::Architecture;
-    /// Every block of the trunk, and the draft layer's where the file has one.
+    /// Every block of the trunk, and the draft layer's where a file has one.
     void load_blocks(const MakeBlock& make);
 
   private:
