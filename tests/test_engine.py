@@ -18,7 +18,7 @@ from tests.reference import no_pinning
 from strata_tui import Engine, Sampling
 from strata_tui.engine import Session, cpu_info
 from strata_tui.errors import BadInput, StrataError
-from strata_tui.events import EVENT_DTYPE, Finish, Kind, SwitchId
+from strata_tui.events import EVENT_DTYPE, Finish, Kind, SwitchId, WindowFate
 from strata_tui.switches import BY_NAME
 
 ROOT = Path(__file__).parents[1]
@@ -377,6 +377,24 @@ def test_events_tell_the_request(engine: Engine) -> None:
     assert events["start_ns"].max() <= engine.now_ns()
     assert len(engine.events()) == 0
     assert engine.dropped_events == 0
+
+
+@pytest.mark.parametrize("rate", [0, 300])
+def test_windows_take_all_the_time_that_nothing_was_held_back(rate: float) -> None:
+    """Verdict to verdict: what a verdict itself takes is in the next window's time, held time in none's."""
+    with Engine.open(QWEN35, stages=2, draft="none", rate=rate) as engine:
+        session = engine.session()
+        assert len(list(session.generate(PROMPT, max_tokens=40, ignore_eos=True))) == 40
+        events, stats = engine.events(), session.stats()
+    verdicts = events[events["kind"] == Kind.verdict]
+    built = events[(events["kind"] == Kind.window) & (events["b"] != WindowFate.prompt)]
+    held = int(events[events["kind"] == Kind.throttle]["dur_ns"].sum())
+    assert stats["window_ns"] == sum(stats["window_ns_by_class"])
+    last = int(verdicts["start_ns"].max())
+    if rate:
+        assert held > 0 and stats["window_ns"] <= last - int(events["start_ns"].min()) - held
+    else:
+        assert stats["window_ns"] >= last - int(built["start_ns"].min())
 
 
 def test_without_tracing_nothing_is_recorded() -> None:

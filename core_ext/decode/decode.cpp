@@ -149,14 +149,18 @@ Finish Session::decode() {
 /// Between two windows: what ends a text without a token, what holds it back, what was switched; then the
 /// next drafts.
 Finish Session::before_window() {
+    const uint64_t held_before = counting_.held_ns;
     hold();
+    if (counting_.windows == 0)
+        window_begin_ns_ = p_.events->now();
+    else
+        window_begin_ns_ += counting_.held_ns - held_before;
     if (cancelled()) {
         give_up_guesses(1, true);
         conductor_.drop_from(0);
         return Finish::cancel;
     }
     if (consumed_ + 1 > p_.context) return Finish::context;  // row 0 itself doesn't fit
-    window_begin_ns_ = p_.events->now();
     latch();
     guesses_gated_ = false;
     if (kept_)
@@ -286,6 +290,7 @@ void Session::count_verdict(const Window& window, int accepted, int counted, uin
     c.tokens_by_class[kind] += counted;
     c.window_ns_by_class[kind] += now - window_begin_ns_;
     c.window_ns += now - window_begin_ns_;
+    window_begin_ns_ = now;  // the next one's time includes what this verdict takes
     c.undone = conductor_.undone() - undone_before_;
     if (c.first_token_ns == 0) c.first_token_ns = now - c.begin_ns;
     c.last_token_ns = now;
