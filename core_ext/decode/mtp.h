@@ -146,7 +146,7 @@ class Mtp {
 
     // The worker's: the end of the chain, which the next step reads.
     int32_t token_ = 0;
-    bool stopped_ = false;  // a draft fell below the floor
+    bool stopped_ = false;    // a draft fell below the floor
     uint64_t pass_ns_ = 0;    // what the last pass took to compute
     uint64_t lasted_ns_ = 0;  // and how long it lasted by the device's clock
 
