@@ -147,6 +147,7 @@ int main(int argc, char** argv) {
         {"set", read_set, {joined().bytes}},
         {"model", read_model, {tiny_llama().bytes, whole().bytes}},
     };
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was reached is told also where time runs out
     for (const auto& target : targets)
         if (argc >= 3 && target.name == argv[1]) {
             fuzz::run(target, std::strtoull(argv[2], nullptr, 10),

@@ -10,7 +10,7 @@ from typing import Any
 from strata_tui.bench.figures import figures
 from strata_tui.bench.report import Bench, aligned
 from strata_tui.bench.report import json_object as bench_object
-from strata_tui.bench.spread import in_words
+from strata_tui.bench.spread import Spread, distinguishable, in_words
 from strata_tui.plan.balance import LayerTimes
 from strata_tui.plan.placed import BYTES, Placed, slowest
 from strata_tui.plan.proposals import Proposal
@@ -63,10 +63,20 @@ class Plan:
 
     @property
     def kept_as_asked(self) -> bool:
-        if self.confirmed is None or len(self.confirmed.results.arms) < 2:
-            return False
-        median = figures(self.confirmed.results)[1].speed.median
+        median = self._speed.median if self._speed is not None else None
         return median is not None and median <= 1
+
+    @property
+    def untold(self) -> bool:
+        """The best was measured beside what was asked for, and the rounds don't agree."""
+        return self._speed is not None and not distinguishable(self._speed)
+
+    @property
+    def _speed(self) -> Spread | None:
+        """Of the best over what was asked for, measured."""
+        if self.confirmed is None or len(self.confirmed.results.arms) < 2:
+            return None
+        return figures(self.confirmed.results)[1].speed
 
 
 def lines(plan: Plan) -> list[str]:
@@ -187,7 +197,8 @@ def _confirmation(plan: Plan, bench: Bench) -> list[str]:
     elif plan.recommended is plan.asked:
         found.append("what was asked for is recommended: nothing that was modelled gains a percent")
     elif plan.recommended is not None:
-        found.append(f"recommended: {_whole(plan.recommended)}")
+        untold = " (by the model: the rounds don't tell it from what was asked for)" if plan.untold else ""
+        found.append(f"recommended: {_whole(plan.recommended)}{untold}")
     return found
 
 
