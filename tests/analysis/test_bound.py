@@ -94,6 +94,24 @@ def test_guesses_kept_after_the_switch_was_flipped_count() -> None:
     assert flipped.same_depth == lower_bound(nodes) and flipped.same_depth.ns <= 116 - 10
 
 
+def test_time_held_back_is_no_draft_chain() -> None:
+    """3 of the 5 ns before window 4: a rate; a pause within it counts once."""
+    held = np.concatenate([TEXT, make(Kind.throttle, 76, 3), make(Kind.paused, 77, 1)])
+    assert [node.draft for node in measured(passages(held), 2)] == [0, 0, 2]
+    assert [window.held_ns for window in passages(held) if window.verified] == [0, 0, 3]
+    assert actual_ns(passages(held), held, 2) == 116 - 10  # window 3 ran meanwhile
+
+
+def test_a_writer_that_tells_its_end_late_makes_no_time() -> None:
+    late = np.concatenate([window(1, 0, [(0, 40), (33, 43)], 45), window(2, 45, [(46, 66), (69, 79)], 80)])
+    first, second = measured(passages(late), 2)
+    assert (list(first.run), list(first.hand_off), list(second.run)) == ([33, 10], [0], [20, 10])
+    bound = lower_bound([first, second])
+    assert bound.ns <= 80
+    assert sum(bound.shares().values()) == pytest.approx(1)
+    assert sum(span.dur_ns for span in bound.path) == bound.ns
+
+
 def test_a_verdict_and_a_slow_last_stage_are_waited_for() -> None:
     slow = np.concatenate(
         [

@@ -57,8 +57,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Measured:
-    """One verified window, nanoseconds. Hand-offs [stages - 1] may be a few us below 0: a reader can begin
-    before its writer has told its end."""
+    """One verified window, nanoseconds. A run ends with its reader's begin where that comes before the writer
+    has told its end: hand-offs [stages - 1] are never below 0."""
 
     window: Passage
     kept: bool
@@ -79,17 +79,25 @@ def measured(windows: Sequence[Passage], n_stages: int) -> list[Measured]:
         return []
     fresh = [i for i, window in enumerate(verified) if not window.kept]
     of_hand_offs = [verified[i] for i in fresh] or verified
-    hand_off = [min(w.start_ns[s] - w.end_ns[s - 1] for w in of_hand_offs) for s in range(1, n_stages)]
+    hand_off = [
+        max(0, min(w.start_ns[s] - w.end_ns[s - 1] for w in of_hand_offs)) for s in range(1, n_stages)
+    ]
     verdict = min(window.verdict_ns - window.end_ns[-1] for window in verified)
     draft: dict[int, int] = {}  # by rows
     for i in fresh:
         if i:
-            chain = verified[i].start_ns[0] - verified[i - 1].verdict_ns
+            chain = max(0, verified[i].start_ns[0] - verified[i - 1].verdict_ns - verified[i].held_ns)
             draft[verified[i].rows] = min(chain, draft.get(verified[i].rows, chain))
     return [
-        Measured(w, w.kept, w.run_ns, hand_off, verdict, 0 if i == 0 or w.kept else draft[w.rows])
+        Measured(w, w.kept, _run(w), hand_off, verdict, 0 if i == 0 or w.kept else draft[w.rows])
         for i, w in enumerate(verified)
     ]
+
+
+def _run(window: Passage) -> list[int]:
+    """On each stage, as far as the next one waited: an end that was told late is its reader's begin."""
+    told = [min(pair) for pair in zip(window.end_ns, window.start_ns[1:], strict=False)]
+    return [end - start for start, end in zip(window.start_ns, [*told, window.end_ns[-1]], strict=True)]
 
 
 def guesses_in_flight(windows: Sequence[Measured], windows_in_flight: int) -> int:

@@ -34,6 +34,7 @@ class Passage:
     accepted: int = 0
     emitted: int = 0
     depth: int = 0  # windows ahead of it when it was launched as a guess
+    held_ns: int = 0  # between the verdict before it and its start: by a rate or by the user
 
     @property
     def verified(self) -> bool:
@@ -109,7 +110,28 @@ def passages(events: Events) -> list[Passage]:
             window.fate = Fate(b)
         elif kind in _ENDINGS:
             window.fate = _ENDINGS[Kind(kind)]
-    return sorted(windows.values(), key=lambda window: window.id)
+    found = sorted(windows.values(), key=lambda window: window.id)
+    _note_held(found, events)
+    return found
+
+
+def _note_held(windows: Sequence[Passage], events: Events) -> None:
+    verified = [window for window in windows if window.verified and window.start_ns]
+    holds = events[np.isin(events["kind"], (Kind.throttle, Kind.paused))]
+    if not len(holds) or len(verified) < 2:
+        return
+    holds = holds[np.argsort(holds["start_ns"], kind="stable")]
+    base = holds["start_ns"][0]
+    starts = (holds["start_ns"] - base).astype(np.int64)
+    ends = np.maximum.accumulate(starts + holds["dur_ns"].astype(np.int64))
+    starts = np.maximum(starts, np.append(0, ends[:-1]))  # one within another counts once
+    edges = np.column_stack([starts, ends]).ravel()
+    held = np.column_stack([np.zeros(len(starts), np.int64), ends - starts]).ravel().cumsum()
+    before = np.array([window.verdict_ns for window in verified[:-1]], np.int64) - np.int64(base)
+    after = np.array([window.start_ns[0] for window in verified[1:]], np.int64) - np.int64(base)
+    spent = np.interp(after, edges, held, left=0) - np.interp(before, edges, held, left=0)
+    for window, ns in zip(verified[1:], np.maximum(spent, 0).tolist(), strict=True):
+        window.held_ns = round(ns)
 
 
 def complete(windows: Sequence[Passage], n_stages: int) -> list[Passage]:

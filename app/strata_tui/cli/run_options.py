@@ -52,7 +52,7 @@ def _meaning(name: str) -> str:
     switch = BY_NAME[name]
     text = switch.meaning[0].upper() + switch.meaning[1:]
     if switch.environment:
-        text += f"; {switch.environment}"
+        text += f"; {switch.environment}" + " (with STRATA_PIPELINE_DEBUG=1)" * switch.only_debug
     return text + ("." if switch.default in (None, False, 0) else f".  [default: {switch.default}]")
 
 
