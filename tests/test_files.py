@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from strata_tui.files import whole_file
+from strata_tui.files import sole_writer, whole_file
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -42,3 +42,19 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     reader.join(10)
     assert got == [b"through"]
     assert pipe.is_fifo()
+
+
+def test_a_file_has_one_writer_and_keeps_its_content(tmp_path):
+    pytest.importorskip("fcntl")
+    path = tmp_path / "a"
+    path.write_bytes(b"a former content that is longer")
+    with sole_writer(path) as file:
+        file.write(b"ours")
+        file.flush()
+        with pytest.raises(BlockingIOError, match="another program records into"):
+            sole_writer(path)
+        assert path.read_bytes() == b"ours"
+    sole_writer(path).close()
+    assert path.read_bytes() == b""
+    with pytest.raises(FileExistsError):
+        sole_writer(path, new=True)

@@ -1,12 +1,18 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files that one program writes at a time."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # a platform without such locks goes without them
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -30,6 +36,41 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def sole_writer(path: Path, new: bool = False) -> BinaryIO:
+    """`path`, empty, open for writing: until it is closed nobody else gets it this way.
+
+    What another program writes keeps its content. What is no regular file (a device, a pipe) is shared.
+
+    Args:
+        new: the file must not exist.
+
+    Raises:
+        OSError: it can't be written, or is being written.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if new else 0)  # emptied once it is ours
+    file = os.fdopen(os.open(path, flags, 0o666), "wb")
+    try:
+        if path.is_file():
+            _lock(file, path)
+            file.truncate()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        line = "expected a file that nobody records into, got one that another program records into now"
+        raise BlockingIOError(errno.EWOULDBLOCK, line, str(path)) from None
+    except OSError:
+        pass  # a file system without locks
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """run --record and what reads it."""
 
+import fcntl
 import gzip
 import json
 from pathlib import Path
@@ -110,3 +111,14 @@ def test_side_by_side_needs_a_terminal(strata: Strata, tmp_path: Path) -> None:
     strata(*RUN, "--record", path)
     assert "expected a terminal" in strata("compare", path, path, "--screen").error
     assert strata("compare", path, path).code == 0
+
+
+def test_a_file_that_is_recorded_into_is_refused_and_stays_whole(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "a.strata"
+    assert strata(*RUN, "--record", path).code == 0
+    whole = path.read_bytes()
+    with path.open("ab") as other:  # as another program holds it
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert "another program records into" in strata(*RUN, "--record", path).error
+    assert path.read_bytes() == whole
+    assert strata(*RUN, "--record", path).code == 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strata_tui.events import Events, Kind
+from strata_tui.files import sole_writer
 from strata_tui.record.frames import EVENTS_A_FRAME, FrameKind, pack_events, packed, preamble
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Recorder:
         error: why no more is written; "" while all is well.
 
     Raises:
-        OSError: the file can't be made.
+        OSError: the file can't be made, or another program records into it.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = False
-        self._file = path.open("xb" if new else "wb")
+        self._file = sole_writer(path, new)
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
