@@ -9,6 +9,7 @@ import numpy as np
 from tests.cli.program import QWEN35, Strata
 
 from strata_tui.events import Kind
+from strata_tui.record.frames import FrameKind, read_preamble, whole_frames
 from strata_tui.record.recording import read_recording
 
 RUN = ("run", QWEN35, "--tokens", "5,6,7", "-n", "24", "--ignore-eos", "--kv", "f32")
@@ -122,3 +123,20 @@ def test_a_file_that_is_recorded_into_is_refused_and_stays_whole(strata: Strata,
         assert "another program records into" in strata(*RUN, "--record", path).error
     assert path.read_bytes() == whole
     assert strata(*RUN, "--record", path).code == 0
+
+
+def test_where_no_token_is_compared_nothing_is_called_identical(strata: Strata, tmp_path: Path) -> None:
+    whole, cut, empty = (tmp_path / f"{name}.strata" for name in ("whole", "cut", "empty"))
+    assert strata(*RUN, "--record", whole).code == 0
+    with whole.open("rb") as file:
+        read_preamble(file, whole.name)
+        of_request, behind = list(whole_frames(file, whole.name))[1:3]
+    assert of_request.kind == FrameKind.request
+    cut.write_bytes(whole.read_bytes()[: behind.at])
+    (text,) = read_recording(cut).requests
+    assert text.prompt_tokens and not text.tokens
+    for a, b in ((whole, cut), (cut, whole), (cut, cut)):
+        assert "there is nothing to compare" in strata("compare", a, b).error
+        assert "there is nothing to compare" in strata("compare", a, b, "--json", "--force").error
+    empty.touch()
+    assert strata("compare", whole, empty).error.endswith("got an empty file")

@@ -147,8 +147,19 @@ def compare(a: Recording, b: Recording, force: bool = False) -> Comparison:
         tokens = min(side.n_tokens for side in sides)
         for side in sides:
             _cut(side, tokens)
-        return Comparison(*sides, 1, tokens, False, None, notes)
-    return _compare_texts(sides, notes)
+        return _something(Comparison(*sides, 1, tokens, False, None, notes))
+    return _something(_compare_texts(sides, notes))
+
+
+def _something(comparison: Comparison) -> Comparison:
+    """Refuses one without a token: nothing was the same, and nothing differed."""
+    if not comparison.tokens and comparison.difference is None:
+        a, b = (side.recording for side in (comparison.a, comparison.b))
+        raise BadInput(
+            f"[compare] expected tokens that both {a.file_name} and {b.file_name} have, got none: there is "
+            f"nothing to compare"
+        )
+    return comparison
 
 
 def _same_rig(a: Recording, b: Recording, force: bool, notes: list[str]) -> None:

@@ -81,7 +81,7 @@ def read_preamble(file: BinaryIO, name: str) -> None:
     if not start.startswith(MAGIC):
         raise BadInput(
             f"[recording] {name}: expected a recording (.strata) or a text trace of the upstream engine, "
-            f"got a file that begins with {start[:8]!r}"
+            f"got {f'a file that begins with {start[:8]!r}' if start else 'an empty file'}"
         )
     if len(start) < len(MAGIC) + VERSION_FORMAT.size:
         raise BadInput(f"[recording] {name}: cut off before its header")
