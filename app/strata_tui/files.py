@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and files that one program writes at a time."""
+"""Files written whole or not at all, or by one program at a time; files read up to a bound."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from strata_tui.errors import BadInput
 
 try:
     import fcntl
@@ -71,6 +73,32 @@ def _lock(file: BinaryIO, path: Path) -> None:
         raise BlockingIOError(errno.EWOULDBLOCK, line, str(path)) from None
     except OSError:
         pass  # a file system without locks
+
+
+def regular(path: Path, expected: str = "a regular file") -> Path:
+    """`path`, before it is opened: a pipe might be waited for without end, a device read without end.
+
+    What is not there, or a folder, passes: who opens it says so.
+
+    Raises:
+        BadInput: it is a pipe, a device or a socket.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BadInput(f"{path}: expected {expected}, got a pipe or a device")
+    return path
+
+
+def read_up_to(most_mib: int, file: BinaryIO, where: str) -> bytes:
+    """All of `file`.
+
+    Raises:
+        BadInput: it holds more than that.
+    """
+    most_bytes = most_mib << 20
+    data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise BadInput(f"{where}: expected a file of at most {most_mib} MiB, got a longer one")
+    return data
 
 
 @contextmanager

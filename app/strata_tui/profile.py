@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from strata_tui.errors import BadInput
+from strata_tui.files import read_up_to
 from strata_tui.options import DeviceChoice, Sampling
 from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes, Points, Rig, StageTimes
 from strata_tui.switches import BY_NAME
 from strata_tui.terminal_text import printable
+
+MOST_MIB = 1
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ def _read(name_or_file: str, where: str) -> tuple[dict[str, Any], str]:
         raise BadInput(f"{where}: expected {expected}, got {name_or_file!r}")
     file = printable(path.name, newlines=False)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")), file
+        with path.open("rb") as opened:
+            text = read_up_to(MOST_MIB, opened, f"[profile] {file}")
+        return tomllib.loads(text.decode()), file
     except (OSError, ValueError) as error:  # of TOML and of UTF-8 too
         raise BadInput(f"[profile] {file}: {error}") from None
     except RecursionError:

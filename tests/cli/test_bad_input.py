@@ -163,7 +163,7 @@ def test_a_prompt_is_asked_for(strata: Strata) -> None:
 
 def test_a_mistyped_command_gets_a_suggestion(strata: Strata) -> None:
     assert "did you mean inspect?" in strata("inspct").error
-    assert "expected one of open, run, eval" in strata("qqq").error
+    assert "expected one of open, web, run, eval" in strata("qqq").error
 
 
 @pytest.mark.parametrize("option", ["--tokens", "-o"])
@@ -193,3 +193,36 @@ def test_a_recording_where_a_model_is_expected(
 def test_a_full_disk_is_told_with_the_files_name(strata: Strata, flag: str) -> None:
     done = strata("run", QWEN35, "--tokens", "1,2", "-n", "4", flag, "/dev/full")
     assert done.code == 2 and done.err.splitlines()[-1] == "strata-tui: /dev/full: No space left on device"
+
+
+def test_a_pipe_or_device_is_refused_before_it_is_opened(strata: Strata, tmp_path: Path) -> None:
+    """A pipe that nobody writes into would be waited for without end."""
+    pipe = tmp_path / "pipe.gguf"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        for command in (
+            ("run", path, "-p", "x"),
+            ("run", QWEN35, "--draft-model", path, "-p", "x"),
+            ("run", QWEN35, "-f", path),
+            ("run", QWEN35, "--tokens", f"@{path}"),
+            ("inspect", path),
+            ("inspect", QWEN35, "--draft-model", path),
+            ("replay", path),
+            ("compare", path, path),
+            ("export", path, "-o", tmp_path / "a.csv"),
+            ("bench", QWEN35, "--baseline", path),
+        ):
+            line = strata(*command).error
+            assert str(path) in line and line.endswith("got a pipe or a device"), command
+
+
+def test_what_is_too_long_is_not_read(strata: Strata, tmp_path: Path) -> None:
+    prompt, profile = tmp_path / "prompt", tmp_path / "long.toml"
+    for path, mib in ((prompt, 64), (profile, 1)):
+        with path.open("wb") as file:
+            file.truncate((mib << 20) + 1)
+    for flags in (("-f", prompt), ("--tokens", f"@{prompt}")):
+        assert "expected a file of at most 64 MiB, got a longer one" in strata("run", QWEN35, *flags).error
+    assert "at most 1 MiB" in strata("run", QWEN35, "-p", "x", "--profile", profile).error
+    profile.write_text("a=" + "[" * 100_000)
+    assert "nested without end" in strata("run", QWEN35, "-p", "x", "--profile", profile).error

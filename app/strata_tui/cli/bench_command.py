@@ -12,6 +12,7 @@ import click
 from strata_tui.cli.run_command import prompt_options, read_prompt
 from strata_tui.cli.run_options import MAX_TOKENS, MODEL, run_options
 from strata_tui.errors import BadInput
+from strata_tui.files import regular
 
 
 @click.command("bench")
@@ -102,7 +103,7 @@ def command(
         bound=bound,
         prompt_tokens=prompt_tokens,
         prompt_from=prompt_from,
-        baseline=None if baseline is None else read_baseline(baseline),
+        baseline=None if baseline is None else read_baseline(regular(baseline)),
         fail_above=None if fail_above is None else per_cent(fail_above),
     )
     with log_lines(asked.arms[0].options) as log:

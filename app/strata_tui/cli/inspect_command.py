@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from strata_tui.cli.run_options import DRAFT_MODEL
+from strata_tui.files import regular
 
 
 def _size(n_bytes: float) -> str:
@@ -153,6 +154,9 @@ def command(
     from strata_tui.options import Placement, parse_split
     from strata_tui.placement import DEFAULT_STAGES, place
 
+    for path in (model, draft_model):
+        if path is not None:
+            regular(path, "a model file")
     file = open_model_file(model, draft_model)
     about = model_summary.summary(file)
     first_layers = parse_split(split) if split else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from strata_tui.cli.run_options import MAX_TOKENS, MODEL, gather, parse_ids, run_options
+from strata_tui.cli.run_options import MAX_TOKENS, MODEL, gather, parse_ids, read_text, run_options
 from strata_tui.errors import BadInput
 
 
@@ -34,8 +34,7 @@ def read_prompt(command: str, prompt: str | None, file: str | None, ids: str | N
     if ids is not None:
         return {"tokens": parse_ids(ids)}
     if file is not None:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        prompt = data.decode("utf-8", "replace")
+        prompt = read_text("-f", file)
     return {"prompt": prompt}
 
 

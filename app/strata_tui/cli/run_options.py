@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import click
 
 from strata_tui.errors import BadInput
+from strata_tui.files import read_up_to, regular
 from strata_tui.options import GREEDY, DeviceChoice, Placement, RunOptions, Sampling, parse_split
 from strata_tui.placement import MAX_STAGES, stage_per_node
 from strata_tui.profile import Profile, load_profile
@@ -22,6 +24,9 @@ from strata_tui.switches import (
     resolve,
     without_counterpart,
 )
+
+PROMPT_MIB = 64
+"""Of a prompt file: more than any context holds."""
 
 PLEASANT = Sampling(temperature=0.7, top_p=0.95, seed=7)
 """The embedded model loops under greedy decoding; this reads well."""
@@ -155,6 +160,8 @@ def gather(
     """
     if model is not None:
         _is_no_recording(model)
+    if options["draft_model"] is not None:
+        regular(options["draft_model"], "a model file")
     profile = load_profile(options["profile"]) if options["profile"] else Profile(name="")
     switches, notes = resolve(_switch_flags(options), profile.switches)
     if profile.per_node:
@@ -187,7 +194,7 @@ def _is_no_recording(model: Path) -> None:
     from strata_tui.record.frames import MAGIC  # here: no other file needs it
 
     try:
-        with model.open("rb") as file:
+        with regular(model, "a model file").open("rb") as file:
             start = file.read(len(MAGIC))
     except OSError:
         return  # who opens it says why
@@ -277,10 +284,24 @@ def _agreeing(*sources: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def read_text(flag: str, file: str) -> str:
+    """What a prompt file says; - is standard input.
+
+    Raises:
+        BadInput: it is longer than PROMPT_MIB, a pipe or a device.
+    """
+    if file == "-":
+        data = read_up_to(PROMPT_MIB, sys.stdin.buffer, f"{flag} -")
+    else:
+        with regular(Path(file), "a regular file, or - for standard input").open("rb") as opened:
+            data = read_up_to(PROMPT_MIB, opened, f"{flag} {file}")
+    return data.decode("utf-8", "replace")
+
+
 def parse_ids(text: str) -> tuple[int, ...]:
-    """Token ids: comma or space separated, or @FILE with such a list."""
+    """Token ids: comma or space separated, or @FILE with such a list; @- reads standard input."""
     if text.startswith("@"):
-        text = Path(text[1:]).read_text(encoding="utf-8", errors="replace")
+        text = read_text("--tokens", text[1:])
     try:
         ids = tuple(int(part) for part in text.replace(",", " ").split())
         if any(not 0 <= token < 1 << 31 for token in ids):
