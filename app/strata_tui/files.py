@@ -26,11 +26,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: it can't be written.
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        with named(path), target.open("wb") as file:
+    if path.exists() and not path.is_file():  # /dev/stdout resolves to what can't be opened
+        with named(path), path.open("wb") as file:
             yield file
         return
+    target = path.resolve()
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with named(path), unfinished.open("wb") as file:

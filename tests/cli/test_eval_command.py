@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.program import LLAMA, ORACLES, QWEN35, Strata
+from tests.cli.program import LLAMA, ORACLES, QWEN35, Strata, start
 
 NAMES = {"logits": "logits", "hidden": "hidden_after_output_norm", "nextn_logits": "nextn_logits"}
 
@@ -41,3 +41,15 @@ def test_one_token_has_no_draft_row(strata: Strata, tmp_path: Path) -> None:
             "hidden": (1, 64),
             "nextn_logits": (0, 512),
         }
+
+
+def test_an_output_that_cannot_be_sought_is_refused(strata: Strata) -> None:
+    line = strata("eval", LLAMA, "--tokens", "1", "-o", "/dev/null").error
+    assert (
+        line
+        == "strata-tui: -o: expected a regular file, or a new one, got /dev/null, where nothing can be sought"
+    )
+    process = start("eval", LLAMA, "--tokens", "1", "-o", "/dev/stdout")
+    out, err = process.communicate()
+    assert (process.returncode, out, err.count(b"\n")) == (2, b"", 1)
+    assert b"got /dev/stdout, where nothing can be sought" in err

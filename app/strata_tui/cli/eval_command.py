@@ -25,10 +25,10 @@ def command(model: Path | None, ids: str, output: Path, **options: Any) -> None:
     tokens = parse_ids(ids)
     import numpy as np
 
-    from strata_tui.cli.headless import log_lines, open_engine, output_file
+    from strata_tui.cli.headless import archive_file, log_lines, open_engine
     from strata_tui.files import whole_file
 
-    output_file(output, "-o")
+    archive_file(output, "-o")
     with log_lines(run) as log, open_engine(run) as engine:
         for note in (*run.notes, *engine.notices()):
             log(note)

@@ -234,6 +234,15 @@ def output_file(path: Path, flag: str) -> Path:
     return path
 
 
+def archive_file(path: Path, flag: str) -> Path:
+    """`output_file` for what is written back and forth, as an archive of arrays is."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise BadInput(
+            f"{flag}: expected a regular file, or a new one, got {path}, where nothing can be sought"
+        )
+    return output_file(path, flag)
+
+
 @contextmanager
 def log_lines(options: RunOptions) -> Iterator[Callable[[str], None]]:
     """Where log lines go: --log FILE, or stderr."""
