@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -20,6 +21,7 @@ from strata_tui.tui.colourless import Colourless
 from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_keys
 from strata_tui.tui.face import Face
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
+from strata_tui.tui.keyboard import with_keyboard
 from strata_tui.tui.leaving import Audience
 from strata_tui.tui.listening import Listening, MainScreen
 from strata_tui.tui.pace import Pace
@@ -92,6 +94,9 @@ class Console(Listening, App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "strata-dark"
+
+    def get_driver_class(self) -> type[Driver]:
+        return with_keyboard(super().get_driver_class())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return DEFAULTS

@@ -15,6 +15,8 @@ from strata_tui.tui.leaving import WayOut
 from strata_tui.tui.opening import open_model, open_tape
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from strata_tui.options import RunOptions
     from strata_tui.record.compare import Comparison
     from strata_tui.record.recording import Recording
@@ -76,7 +78,7 @@ def compare_console(comparison: Comparison, ascii_only: bool) -> int:
     app = SideBySide(aligned, _glyphs(ascii_only))
     with WayOut(app):
         app.run()
-    return app.return_code or 0
+    return _exit_code(app)
 
 
 def _glyphs(ascii_only: bool) -> Glyphs:
@@ -93,4 +95,9 @@ def _show(opening: Callable[[Progress], Opened], ascii_only: bool, notes: tuple[
         app.close()
     if app.open_error is not None:
         raise app.open_error
-    return app.return_code or 0
+    return _exit_code(app)
+
+
+def _exit_code(app: App[None]) -> int:
+    """An app without a return code was never told to exit: it has died of an exception."""
+    return 1 if app.return_code is None else app.return_code

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 
 from strata_tui.analysis.axis import LADDER_NS
 from strata_tui.analysis.view import Mark, View
@@ -14,6 +15,7 @@ from strata_tui.tui.commands import shown_key
 from strata_tui.tui.frame import Frame
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
 from strata_tui.tui.key_bar import KeyBar
+from strata_tui.tui.keyboard import with_keyboard
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.opening import recorded_label
 from strata_tui.tui.scrub import Figures, Place, Scrub, Words
@@ -73,6 +75,9 @@ class SideBySide(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "strata-dark"
+
+    def get_driver_class(self) -> type[Driver]:
+        return with_keyboard(super().get_driver_class())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return DEFAULTS
