@@ -58,3 +58,18 @@ def test_a_file_has_one_writer_and_keeps_its_content(tmp_path):
     assert path.read_bytes() == b""
     with pytest.raises(FileExistsError):
         sole_writer(path, new=True)
+
+
+def test_an_error_names_the_target_and_not_what_lies_beside_it(tmp_path):
+    path = tmp_path / "no" / "such" / "out.npz"
+    with pytest.raises(FileNotFoundError) as told, whole_file(path):
+        pass
+    assert str(told.value).endswith(f"No such file or directory: '{path}'")
+    path = tmp_path / "out.npz"
+    with pytest.raises(IsADirectoryError) as told, whole_file(path) as file:
+        file.write(b"new")
+        path.mkdir()  # meanwhile: what is written can't take its place
+    assert str(told.value).endswith(f"Is a directory: '{path}'")
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError, match="another"), whole_file(tmp_path / "b"):
+        (tmp_path / "another").read_bytes()

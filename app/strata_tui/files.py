@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,11 +33,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     target = path.resolve()
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with named(path), unfinished.open("wb") as file:
-            yield file
-        os.replace(unfinished, target)
+        with named(path, hidden=unfinished):
+            with unfinished.open("wb") as file:
+                yield file
+            os.replace(unfinished, target)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that lets nobody in: nothing lies there
+            unfinished.unlink(missing_ok=True)
 
 
 def sole_writer(path: Path, new: bool = False) -> BinaryIO:
@@ -102,11 +104,13 @@ def read_up_to(most_mib: int, file: BinaryIO, where: str) -> bytes:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
-    """What the system says of a full disk names no file: it names `path` then."""
+def named(path: Path, hidden: Path | None = None) -> Iterator[None]:
+    """What the system says of a full disk names no file: it names `path` then, and in place of `hidden`."""
     try:
         yield
     except OSError as error:
         if error.filename is None:
             error.filename = str(path)
+        elif error.filename == str(hidden):
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
