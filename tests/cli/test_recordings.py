@@ -97,7 +97,9 @@ def test_replay_without_a_terminal_is_refused_in_one_line(strata: Strata, tmp_pa
     strata(*RUN, "--record", path)
     assert "replay: expected a terminal" in strata("replay", path).error
     assert "expected a recording" in strata("replay", QWEN35).error
-    assert strata("replay", path, "--speed", "0").code == 2
+    for speed in ("0", "-1", "nan", "inf"):
+        refused = strata("replay", path, "--speed", speed)
+        assert refused.code == 2 and "is not in the range" in refused.error
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_run(strata: Strata) -> None:

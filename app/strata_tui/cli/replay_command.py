@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from strata_tui.errors import BadInput
+
+
+class Speed(click.FloatRange):
+    """Any comparison with NaN is false: a range alone takes it for one of its own."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        speed = super().convert(value, param, ctx)
+        if math.isnan(speed):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return speed
 
 
 @click.command("replay")
@@ -15,7 +27,7 @@ from strata_tui.errors import BadInput
 @click.option(
     "--speed",
     metavar="X",
-    type=click.FloatRange(0.01, 1000),
+    type=Speed(0.01, 1000),
     default=1.0,
     show_default=True,
     help="Seconds of the recording a second; [ and ] change it.",
