@@ -142,3 +142,24 @@ def test_where_no_token_is_compared_nothing_is_called_identical(strata: Strata, 
         assert "there is nothing to compare" in strata("compare", a, b, "--json", "--force").error
     empty.touch()
     assert strata("compare", whole, empty).error.endswith("got an empty file")
+
+
+def test_one_file_for_two_things_is_refused(strata: Strata, tmp_path: Path) -> None:
+    path, link, model = tmp_path / "a.json", tmp_path / "link.json", tmp_path / "m.gguf"
+    link.symlink_to(path)
+    model.write_bytes(QWEN35.read_bytes())
+    prompt = ("-f", tmp_path / "prompt")
+    prompt[1].write_text("x")
+    for one, flags in (
+        ("--trace", ("--trace", path, "--record", path)),
+        ("--trace", ("--trace", path, "--record", link)),
+        ("--record", ("--record", path, "--log", tmp_path / "." / "a.json")),
+        ("the model", ("--record", model)),
+        ("-f", ("--trace", prompt[1])),
+    ):
+        line = strata("run", model, *prompt, *flags).error
+        assert f"expected another file than that of {one}, got " in line
+    assert not path.exists()
+    assert model.read_bytes() == QWEN35.read_bytes() and prompt[1].read_text() == "x"
+    shared = strata("run", model, *prompt, "-n", "2", "--record", "/dev/null", "--log", "/dev/null")
+    assert shared.code == 0, shared.err

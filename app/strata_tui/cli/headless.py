@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,6 +232,33 @@ def output_file(path: Path, flag: str) -> Path:
     if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise BadInput(f"{flag}: expected a file in a folder that can be written to, got {path}")
     return path
+
+
+def apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Refuse two outputs, or an output and an input, that are one file: it would be ruined.
+
+    Args:
+        outputs: by option; None = not asked for.
+        inputs: by what they are.
+
+    Raises:
+        BadInput: the line names both.
+    """
+    seen = {name: path for name, path in inputs.items() if path is not None}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        other = next((other for other in seen if _is_one_file(seen[other], path)), None)
+        if other is not None:
+            raise BadInput(f"{name}: expected another file than that of {other}, got {path} for both")
+        seen[name] = path
+
+
+def _is_one_file(a: Path, b: Path) -> bool:
+    """Links are followed; a device takes what comes from any number of writers."""
+    if a.exists() and b.exists():
+        return a.is_file() and a.samefile(b)
+    return a.resolve() == b.resolve()
 
 
 def archive_file(path: Path, flag: str) -> Path:

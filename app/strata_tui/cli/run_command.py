@@ -73,6 +73,7 @@ def command(
     from strata_tui.cli import CHECK_FAILED, INTERRUPTED
     from strata_tui.cli.headless import (
         about,
+        apart,
         decode,
         log_lines,
         open_engine,
@@ -82,6 +83,10 @@ def command(
     )
     from strata_tui.report import pace_lines, request_lines, run_json, summary_lines
 
+    apart(
+        {"--trace": trace, "--record": record, "--log": run.log},
+        {"the model": model, "--draft-model": run.draft_model, "-f": Path(file) if file else None},
+    )
     if trace is not None:
         output_file(trace, "--trace")
     if record is not None:
