@@ -8,10 +8,12 @@ import signal
 import subprocess
 import time
 import tty
+from pathlib import Path
 
 import pytest
 from tests.cli.program import QWEN35, start
 
+from strata_tui.record.recording import read_recording
 from strata_tui.tokenizer import printable
 
 # Temperature 100 is nearly uniform over the tokens, every byte among them; this seed soon brings an escape.
@@ -96,11 +98,19 @@ def decoding(*flags: object) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_ctrl_c_ends_the_text_and_what_was_measured_is_printed() -> None:
-    process = decoding("--json")
-    process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_ends_the_text_and_what_was_measured_is_printed(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    path = tmp_path / "a.strata"
+    process = decoding("--json", "--record", path)
+    process.send_signal(number)
     out, err = process.communicate(timeout=10)
-    assert process.returncode == 130, err
+    assert process.returncode == code, err
+    (text,) = read_recording(path).requests
+    assert text.finish == "cancel" and text.tokens == json.loads(out)["token_ids"]
     got = json.loads(out)
     assert got["finish"] == "cancel"
     assert 0 < len(got["token_ids"]) < 500
@@ -116,13 +126,14 @@ def test_ctrl_c_while_the_replayed_text_is_recorded() -> None:
     assert json.loads(out)["finish"] == "cancel"
 
 
-def test_ctrl_c_twice_ends_at_once() -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_ends_at_once(number: signal.Signals, code: int) -> None:
     process = decoding()
     began = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=10)
-    assert process.returncode == 130, err
+    assert process.returncode == code, err
     assert time.monotonic() - began < 2
     assert b"Traceback" not in err

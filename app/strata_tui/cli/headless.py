@@ -34,7 +34,12 @@ class Outcome:
     finish: str
     stats: dict[str, Any]
     events: Events
-    interrupted: bool
+    ended_by: int  # the signal that did; 0 = none
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell tells of signals: 130 for Ctrl-C, 143 for being told to end, 129 for a lost terminal."""
+        return 128 + self.ended_by if self.ended_by else 0
 
 
 def open_engine(options: RunOptions) -> Engine:
@@ -80,15 +85,15 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class _Interrupt:
     """Ctrl-C, or being told to end: the first ends the text at a token, the second ends the program."""
 
-    asked = False
+    number = 0  # of the first signal; 0 = none came
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         self._cancel = cancel
 
-    def __call__(self, *_: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+    def __call__(self, number: int, _: object) -> None:
+        if self.number:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        self.number = number
         self._cancel()
 
 
@@ -143,12 +148,12 @@ def decode(
         replay = session.record_plain(tokens, **request) if engine.switches.draft.startswith("replay") else []
         engine.events()  # what was recorded before this request
         engine.pace_kept(anew=True)
-        if not interrupt.asked:
+        if not interrupt.number:
             if recorder is not None:
                 shown = options.prompt if options.prompt is not None else _prompt_text(engine, tokens)
                 recorder.begin(engine.now_ns(), tokens, shown, options.sampling, options.max_tokens)
             session.start(tokens, replay=replay, **request)
-        if interrupt.asked:  # perhaps between the two
+        if interrupt.number:  # perhaps between the two
             session.cancel()
         while True:
             ended = not session.running
@@ -177,7 +182,7 @@ def decode(
         finish=session.finish,
         stats=session.stats(),
         events=np.concatenate(events) if events else np.empty(0, EVENT_DTYPE),
-        interrupted=interrupt.asked,
+        ended_by=interrupt.number,
     )
 
 

@@ -50,7 +50,6 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
 
 
 def _headless(run: RunOptions, reason: str) -> int:
-    from strata_tui.cli import INTERRUPTED
     from strata_tui.cli.headless import decode, log_lines, open_engine, to_stdout, uses_chat
     from strata_tui.report import pace_lines, summary_lines
     from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
@@ -68,4 +67,4 @@ def _headless(run: RunOptions, reason: str) -> int:
         stats, dropped = outcome.stats, engine.dropped_events
         for line in summary_lines(stats, outcome.finish, dropped, engine.emulated):
             print(line, file=sys.stderr)
-    return INTERRUPTED if outcome.interrupted else 0
+    return outcome.exit_code

@@ -70,7 +70,7 @@ def command(
     """
     run = gather(options, model, max_tokens=max_tokens, **read_prompt("run", prompt, file, ids))
     from strata_tui.analysis.explained import Explained
-    from strata_tui.cli import CHECK_FAILED, INTERRUPTED
+    from strata_tui.cli import CHECK_FAILED
     from strata_tui.cli.headless import (
         about,
         apart,
@@ -132,4 +132,4 @@ def command(
                 print(line, file=sys.stderr)
     if recorder is not None and recorder.error:
         return CHECK_FAILED
-    return INTERRUPTED if outcome.interrupted else 0
+    return outcome.exit_code
