@@ -25,7 +25,8 @@ def command(model: Path | None, ids: str, output: Path, **options: Any) -> None:
     tokens = parse_ids(ids)
     import numpy as np
 
-    from strata_tui.cli.headless import archive_file, log_lines, open_engine
+    from strata_tui.cli.headless import log_lines, open_engine
+    from strata_tui.cli.outputs import archive_file
     from strata_tui.files import whole_file
 
     archive_file(output, "-o")

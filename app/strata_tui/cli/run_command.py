@@ -73,14 +73,13 @@ def command(
     from strata_tui.cli import CHECK_FAILED
     from strata_tui.cli.headless import (
         about,
-        apart,
         decode,
         log_lines,
         open_engine,
-        output_file,
         recording_to,
         to_stdout,
     )
+    from strata_tui.cli.outputs import apart, output_file
     from strata_tui.report import pace_lines, request_lines, run_json, summary_lines
 
     apart(
