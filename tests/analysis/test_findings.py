@@ -54,7 +54,7 @@ IN_FLIGHT = {"pipeline_windows": 2}
                     built=60, launched=60, kept=12, rolled_back=48, draft_wrong=40, bonus_wrong=8
                 ),
             ),
-            "12 of 60 guesses came true (40 by a wrong draft, 8 by the bonus alone)",
+            "12 of 60 guesses came true (missed 40 by a draft, 8 by the bonus)",
             "-",
         ),
         (

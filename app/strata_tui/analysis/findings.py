@@ -107,8 +107,10 @@ def _why_guesses_fail(of: Situation, waits: str) -> tuple[str, str]:
     if 2 * g.late > g.built:
         return f"{waits}: {g.late:,} of {g.built:,} guesses are late; - makes drafts shorter", "-"
     if g.decided and g.kept < 0.6 * g.decided:
+        fell = g.rolled_back - g.misses
         cause = (
-            f"{g.draft_wrong:,} by a wrong draft, {g.bonus_wrong:,} by the bonus alone"
+            f"missed {g.draft_wrong:,} by a draft, {g.bonus_wrong:,} by the bonus"
+            + (f", {fell:,} behind those" if fell > 0 else "")
             if g.misses
             else "the rest rolled back"
         )
