@@ -45,6 +45,27 @@ async def test_help_explains_every_key_and_word() -> None:
         assert not isinstance(seat.app.screen, Help)
 
 
+async def test_help_scrolls_at_once_and_says_how_it_closes() -> None:
+    async with console(size=(80, 24)) as seat:
+        await seat.press("question_mark")
+        page = seat.app.screen.query_one("#help")
+        assert seat.app.screen.focused is page and "escape closes" in seat.screen
+        last = page.max_scroll_y
+        for key, where in (
+            ("down", 1),
+            ("up", 0),
+            ("end", last),
+            ("home", 0),
+            ("pagedown", page.size.height),
+        ):
+            await seat.pilot.press(key)
+            await seat.pilot.wait_for_animation()
+            assert page.scroll_y == where, key
+        assert "escape closes" in seat.screen
+        await seat.press("escape")
+        assert not isinstance(seat.app.screen, Help)
+
+
 def test_every_binding_is_a_command_of_the_help() -> None:
     told = dict(keys({command.name: command.keys for command in COMMANDS}))
     assert len(told) == len(COMMANDS) == len(Console.BINDINGS)

@@ -36,6 +36,8 @@ class Help(ModalScreen[None]):
         Binding("escape,question_mark,q,enter,space", "dismiss", "close"),
     ]
 
+    AUTO_FOCUS = "#help"  # the keys that scroll work at once
+
     def __init__(self, glyphs: Glyphs, keys_in_force: Mapping[str, str]) -> None:
         super().__init__()
         self._glyphs = glyphs
@@ -46,6 +48,9 @@ class Help(ModalScreen[None]):
             for title, rows in self.sections():
                 yield Static(Text(title, "bold"))
                 yield Static(_columns(rows), classes="help-rows")
+
+    def on_mount(self) -> None:
+        self.query_one("#help").border_subtitle = "up, down, pages scroll; escape closes"
 
     def sections(self) -> Iterator[tuple[str, list[Row]]]:
         """Title and rows of each."""
