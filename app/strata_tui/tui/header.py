@@ -73,7 +73,8 @@ class Header(LineWidget):
         text = f"text {frame.n_text}  "
         if frame.behind_ns is not None:
             behind = f"{frame.behind_ns / 1e9:.1f} s behind live"
-            return (*labels, ("paused", f" {self.glyphs.pause} PAUSED {behind} "))
+            held = ", decoding paused" if frame.state == "paused" else ""
+            return (*labels, ("paused", f" {self.glyphs.pause} FROZEN {behind}{held} "))
         if frame.state == "stopped":
             return (*labels, ("dim", text + f"{self.glyphs.stopped} stopped "))
         if frame.state == "paused":
