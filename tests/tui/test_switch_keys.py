@@ -2,13 +2,16 @@
 
 import re
 
+import pytest
 from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
 
 from strata_tui.analysis.fate import Fate
+from strata_tui.analysis.flips import Flip, Side, Spread
 from strata_tui.analysis.view import toggle_text
 from strata_tui.events import Kind
-from strata_tui.tui.glyphs import COLOUR
+from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
+from strata_tui.tui.measuring import flip_line
 
 
 async def test_o_flips_the_overlap_while_it_decodes_and_leaves_a_mark() -> None:
@@ -127,13 +130,41 @@ async def test_a_flip_tells_what_it_gave() -> None:
     async with console(FakeEngine(acceptance=0.85), size=(160, 40)) as seat:
         await seat.play(1000)
         await seat.press("w", ms=150)
-        assert "pipeline-windows=2:" not in seat.screen
+        assert ": pipeline-windows=2" not in seat.screen
         await seat.play(1500)
-        assert "pipeline-windows=2: " in seat.screen and " tok/s (+" in seat.screen
+        assert re.search(
+            r"^ not told apart yet: pipeline-windows=2, .* tok/s \(\+\d+%, spreads overlap\), ",
+            seat.screen,
+            re.M,
+        )
         await seat.press("y", "pagedown", ms=1000)
         assert "what switches gave, measured" in "\n".join(
             "".join(text for _, text in line) for line in seat.app.face.why_panel._lines
         )
+
+
+def spread(median: float) -> Spread:
+    return Spread(median, 0.9 * median, 1.1 * median)
+
+
+@pytest.mark.parametrize(
+    ("after", "begins"), [(105, "not told apart yet: overlap=on, 100"), (150, "+50% tok/s: overlap=on, 100")]
+)
+def test_a_flip_begins_with_what_can_be_concluded(after: float, begins: str) -> None:
+    before = Side(40, spread(10), spread(2), spread(100))
+    line = flip_line(Flip("overlap=on", 0, before, Side(40, spread(9), spread(2), spread(after))))
+    assert line.startswith(begins)
+    assert ("(+5%, spreads overlap)" in line) == line.startswith("not")
+
+
+@pytest.mark.parametrize("glyphs", [COLOUR, ASCII], ids=["colour", "ascii"])
+@pytest.mark.parametrize("width", [80, 120])
+async def test_a_line_that_is_cut_says_so(width: int, glyphs: Glyphs) -> None:
+    async with console(FakeEngine(acceptance=0.85), size=(width, 40), glyphs=glyphs) as seat:
+        await seat.play(1000)
+        await seat.press("w", ms=2000)
+        (line,) = (line for line in seat.screen.split("\n") if ": pipeline-windows=2, " in line)
+        assert len(line) == width and line.rstrip().endswith(glyphs.ellipsis)
 
 
 async def test_b_alternates_the_last_flips_settings_and_tells_their_difference() -> None:
@@ -143,17 +174,18 @@ async def test_b_alternates_the_last_flips_settings_and_tells_their_difference()
         assert "flip a switch first" in seat.notes and seat.app.sitting.measuring.alternation is None
         await seat.press("w", ms=500)
         await seat.press("b", ms=500)
-        assert "A/B pipeline-windows 0 | 2 by turns" in seat.screen
+        assert "not told apart yet: A/B pipeline-windows 0 | 2 by turns" in seat.screen
         await seat.play(4000)
         seen = {mark.text for mark in seat.app.sitting.view.marks if mark.kind == "toggle"}
         assert seen == {"pipeline-windows=0", "pipeline-windows=2"}
-        assert "% tok/s, 95 % +" in seat.screen and "bootstrap over" in seat.screen
+        assert (
+            "% tok/s: A/B pipeline-windows 0 | 2, 95 % +" in seat.screen and "bootstrap over" in seat.screen
+        )
         flips = len(seat.app.sitting.measuring.log.flips)
         await seat.press("b", ms=2000)
         assert seat.engine.switches.pipeline_windows == 2, "the better one stays"
-        assert (
-            seat.app.sitting.measuring.alternation is None and "A/B pipeline-windows 0 | 2: +" in seat.screen
-        )
+        assert seat.app.sitting.measuring.alternation is None
+        assert re.search(r"^ \+\d+% tok/s: A/B pipeline-windows 0 \| 2, ", seat.screen, re.M)
         assert len(seat.app.sitting.measuring.log.flips) == flips, "what alternated by itself is no flip"
         assert seat.app.sitting.texts.n_started == 1, "never in the way of the text"
 

@@ -69,7 +69,7 @@ class Face:
             }
         )
         self.prompt: PromptLine = PromptLine(tell)
-        self.flip_line = FlipLine()
+        self.flip_line = FlipLine(glyphs)
         self.switch_bar = SwitchBar()
 
     def compose(self) -> ComposeResult:

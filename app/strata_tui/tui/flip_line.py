@@ -1,12 +1,14 @@
-"""One line above the switches: what the last flip gave."""
+"""One line above the switches: what the last flip gave, the conclusion first."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.strip import Strip
 
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
 
 
@@ -16,8 +18,9 @@ class FlipLine(LineWidget):
     PREFIX = "flips"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"flips--dim", "flips--value", "flips--gain"}
 
-    def __init__(self, id: str | None = None) -> None:
+    def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._glyphs = glyphs
         self._line = ""
 
     def show(self, line: str) -> None:
@@ -28,12 +31,20 @@ class FlipLine(LineWidget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        head, colon, rest = self._line.partition(": ")
-        figure, comma, details = rest.partition(", ")
+        conclusion, colon, rest = self._cut().partition(": ")
+        of, comma, details = rest.partition(", ")
         return self.strip(
             [
-                Segment(f" {head}{colon}", self.style("value")),
-                Segment(figure, self.style("gain")),
+                Segment(f" {conclusion}{colon}", self.style("gain")),
+                Segment(of, self.style("value")),
                 Segment(f"{comma}{details}", self.style("dim")),
             ]
         )
+
+    def _cut(self) -> str:
+        """The line as far as there is room, with a mark where it is cut."""
+        room = self.size.width - 1
+        if cell_len(self._line) <= room:
+            return self._line
+        mark = self._glyphs.ellipsis
+        return set_cell_size(self._line, max(0, room - cell_len(mark))).rstrip() + mark

@@ -42,6 +42,7 @@ class Glyphs:
     stopped: str
     dot: str
     times: str
+    ellipsis: str  # where a line is cut
 
     def lane(self, state: LaneState, row: int, height: int) -> str:
         """The character of a state on a lane's row; row 0 is the top one."""
@@ -107,6 +108,7 @@ COLOUR = Glyphs(
     stopped="■",
     dot="·",
     times="×",  # noqa: RUF001
+    ellipsis="…",
 )
 
 MONO = Glyphs(**{**COLOUR.__dict__, "patterns": {**_UNICODE_PATTERNS, LaneState.RUN_ODD: "▓"}})
@@ -171,4 +173,5 @@ ASCII = Glyphs(
     stopped="#",
     dot="-",
     times="x",
+    ellipsis="...",
 )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from strata_tui.analysis.view import View
 
 OFTEN_NS = 500_000_000
+NOT_YET = "not told apart yet"
 NOT_COMPARED = ("rate", "paused")
 
 
@@ -99,12 +100,13 @@ class Measuring:
 
 
 def flip_line(flip: Flip) -> str:
-    """Medians with their quartiles; the most important first, for lines that are cut."""
+    """The conclusion, then medians with their quartiles: the most important first, for lines that are cut."""
     before, after = flip.before, flip.after
-    clear = "" if flip.is_clear else ", spreads overlap"
+    told = f"{flip.gain:+.0%} tok/s" if flip.is_clear else NOT_YET
+    overlap = "" if flip.is_clear else f" ({flip.gain:+.0%}, spreads overlap)"
     return (
-        f"{flip.text}: {_figure(before.tokens_per_s.median)} to {_figure(after.tokens_per_s.median)} tok/s "
-        f"({flip.gain:+.0%}{clear}), {_figure(before.ms_per_window.median)} to "
+        f"{told}: {flip.text}, {_figure(before.tokens_per_s.median)} to "
+        f"{_figure(after.tokens_per_s.median)} tok/s{overlap}, {_figure(before.ms_per_window.median)} to "
         f"{_figure(after.ms_per_window.median)} ms/window "
         f"({_range(before.ms_per_window)} to {_range(after.ms_per_window)}), "
         f"{before.tokens_per_window.median:.2f} to {after.tokens_per_window.median:.2f} tokens/window; "
@@ -118,18 +120,17 @@ def progress_line(of: Alternation) -> str:
     if result is not None:
         return f"{result_line(of, result)}; b ends it"
     return (
-        f"A/B {_settings(of)} by turns, {of.n_windows} windows each: {len(of.rounds)} of {FEWEST_ROUNDS} "
-        f"rounds before it says anything; b ends it"
+        f"{NOT_YET}: A/B {_settings(of)} by turns, {of.n_windows} windows each: {len(of.rounds)} of "
+        f"{FEWEST_ROUNDS} rounds before it says anything; b ends it"
     )
 
 
 def result_line(of: Alternation, result: Comparison) -> str:
-    clear = (
-        f"{result.gain:+.0%} tok/s" if result.is_clear else f"no clear difference ({result.gain:+.0%} tok/s)"
-    )
+    gain = f"{result.gain:+.0%} tok/s"
+    told, measured = (gain, "") if result.is_clear else ("no clear difference", f" {gain},")
     return (
-        f"A/B {_settings(of)}: {clear}, 95 % {result.low:+.0%} .. {result.high:+.0%} (bootstrap over "
-        f"{result.rounds} rounds of 2 x {of.n_windows} windows), {_figure(result.ms_per_window[0])} to "
+        f"{told}: A/B {_settings(of)},{measured} 95 % {result.low:+.0%} .. {result.high:+.0%} (bootstrap "
+        f"over {result.rounds} rounds of 2 x {of.n_windows} windows), {_figure(result.ms_per_window[0])} to "
         f"{_figure(result.ms_per_window[1])} ms/window"
     )
 
