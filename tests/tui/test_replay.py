@@ -112,7 +112,7 @@ async def test_a_folder_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("strata_tui.record.recorder.Path.open", refuse)
+    monkeypatch.setattr("strata_tui.record.recorder.sole_writer", refuse)
     async with console(recording_header=lambda: HEADER) as seat:
         await seat.press("r", ms=300)
         assert "nothing is recorded" in seat.notes and " rec " not in seat.screen
