@@ -15,7 +15,7 @@ std::string cpu_model();
 /// Pins the calling thread. False where the system can't or refuses.
 bool pin_thread(const std::vector<int>& cores);
 /// The calling thread's timed sleeps end as close to their time as the system can (Linux adds 50 us
-/// otherwise).
+/// otherwise, and more while others compute).
 void wake_promptly();
 
 }  // namespace strata
