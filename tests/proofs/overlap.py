@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from strata_tui import Engine
+from strata_tui.engine import cpu_info
 from strata_tui.events import Kind
 
 PROMPT = (
@@ -46,7 +47,9 @@ def show(name: str, runs: list[dict[str, Any]]) -> None:
 
 
 def main(model: str | None) -> None:
-    with Engine.open(model, devices=["cpu:1@0", "cpu:1@1"], chunk=512) as engine:
+    with Engine.open(
+        model, devices=[f"cpu:1@{core}" for core in cpu_info()["cores"][:2]], chunk=512
+    ) as engine:
         prompt = engine.tokens_of(PROMPT)
         arms: dict[str, list[dict[str, Any]]] = {"off": [], "on": [], "off again": []}
         run(engine, False, prompt, 64)
