@@ -8,11 +8,17 @@ from typing import Any
 
 from tests.tui.fake_engine import FakeEngine
 from tests.tui.fake_model import opened, opening
+from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import COLOUR, Glyphs
+
+
+def screen_of(app: App[Any]) -> str:
+    """The screen as plain text."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 @dataclass
@@ -41,8 +47,7 @@ class Seat:
     @property
     def screen(self) -> str:
         """The screen as plain text."""
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join(strip.text for strip in strips)
+        return screen_of(self.app)
 
     @property
     def notes(self) -> str:

@@ -96,7 +96,7 @@ async def test_keys_that_need_a_model_wait_for_it() -> None:
     def slow(progress):
         from tests.tui.fake_model import opened
 
-        progress("reading the model")
+        progress.begin("header")
         release.wait(5)
         return opened(engine)
 

@@ -7,6 +7,7 @@ import pytest
 
 from strata_tui.options import RunOptions
 from strata_tui.tui import console
+from strata_tui.tui.load import Load
 
 
 def test_garbage_is_collected_again_behind_the_first_paint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,10 +22,12 @@ def test_garbage_is_collected_again_behind_the_first_paint(monkeypatch: pytest.M
 
         def run(self) -> None:
             at_open.append(gc.isenabled())
-            self.open_model(lambda line: None)
+            self.open_model(Load())
 
         def close(self) -> None:
             pass
+
+        still_opens = False
 
     monkeypatch.setattr(console, "Console", Screen)
     monkeypatch.setattr(console, "open_model", lambda options, progress: at_open.append(gc.isenabled()))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from strata_tui.analysis.pipeline_log import PipelineLog
+from strata_tui.cli.reading_line import read_weights
 from strata_tui.engine import Engine
 from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import EVENT_DTYPE, Events
@@ -44,6 +45,7 @@ class Outcome:
 def open_engine(options: RunOptions) -> Engine:
     """The engine of a run, switches set."""
     model = open_model_file(options.model, options.draft_model)
+    read_weights(model)
     engine = Engine(model, options.placement)
     try:
         engine.set_switches(options.switches)

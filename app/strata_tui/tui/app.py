@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.driver import Driver
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Input
 
 from strata_tui.terminal_text import counted, printable
-from strata_tui.tui.colourless import Colourless
 from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_keys
 from strata_tui.tui.face import Face
-from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
-from strata_tui.tui.keyboard import with_keyboard
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.leaving import Audience
 from strata_tui.tui.listening import Listening, MainScreen
+from strata_tui.tui.load import Cancelled, Load
+from strata_tui.tui.load_panel import OFTEN_S
 from strata_tui.tui.pace import Pace
 from strata_tui.tui.texts import Texts
-from strata_tui.tui.themes import DEFAULTS, THEMES
+from strata_tui.tui.themed import Themed
 
 if TYPE_CHECKING:
     from strata_tui.tui.desk import Severity
@@ -38,39 +38,35 @@ if TYPE_CHECKING:
     from strata_tui.tui.opened import Opened
     from strata_tui.tui.sitting import Sitting
 
-Progress = Callable[[str], None]
 TOLD_S = 10.0
+PATIENCE_S = 0.5  # with an opening that nobody waits for any more
 
 
-class Console(Listening, App[None]):
+class Console(Listening, Themed):
     """The screen of a running engine. What its keys do lies in rooms by subject, named in `commands`.
 
     Args:
-        open_model: opens the model, in a thread of its own after the first paint; it may report what it does.
+        open_model: opens the model, in a thread of its own after the first paint; it says how far it is.
         glyphs: the set of shapes.
         auto_refresh: False in tests, which call `refresh_view` themselves.
         notes: lines to say once, when the screen is up.
         keys: a person's own, by command.
     """
 
-    CSS_PATH = "strata.tcss"
-    TITLE = "strata"
     AUTO_FOCUS = None
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [command.binding for command in COMMANDS]
 
     def __init__(
         self,
-        open_model: Callable[[Progress], Opened],
+        open_model: Callable[[Load], Opened],
         glyphs: Glyphs = COLOUR,
         auto_refresh: bool = True,
         notes: tuple[str, ...] = (),
         keys: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(glyphs)
         self.keys = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
-        self.glyphs = glyphs
+        self.load = Load()
         self.open_error: Exception | None = None
         self.opened: Opened | None = None
         self.is_open = False  # the model is there, and what follows with it
@@ -80,8 +76,6 @@ class Console(Listening, App[None]):
         self.moving: Moving
         self.keeping: Keeping
         self.log_lines: LogLines
-        self.leaving = False  # on the way out: keys are not answered any more
-        self._leave_with = 0
         self._audience = Audience()
         self._open_model = open_model
         self._alive = auto_refresh
@@ -89,46 +83,24 @@ class Console(Listening, App[None]):
         self._pace = Pace()
         self._last_round = (0.0, 0.0)
         self._threads: list[threading.Thread] = []
-        if self.no_color:
-            self._filters[:] = [Colourless()]
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = "strata-dark"
-
-    def get_driver_class(self) -> type[Driver]:
-        return with_keyboard(super().get_driver_class())
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return DEFAULTS
+        self._opener: threading.Thread | None = None
+        self._load_timer: Timer | None = None
 
     def get_default_screen(self) -> Screen[Any]:
         return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
-        self.face: Face = Face(self.glyphs, self.keys, self.tell, self.set_class)
+        self.face: Face = Face(self.glyphs, self.keys, self.load, self.tell, self.set_class)
         yield from self.face.compose()
 
     def on_mount(self) -> None:
-        self.set_class(self.glyphs is ASCII, "-ascii")
-        self.set_class(self.no_color, "-colourless")
         self.set_keymap(self.keys)
         self.face.begin()
         for note in self._notes:
             self.tell(note)
         self._loop = asyncio.get_running_loop()
-        if self.leaving:  # told so before there was a loop
-            self._leave()
-        self.call_after_refresh(self.spawn, self._open)
-
-    def leave_at_once(self, return_code: int) -> None:
-        """From a signal handler: whatever keys are queued are not answered any more."""
-        self.leaving = True
-        self._leave_with = return_code
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._leave)
-
-    def _leave(self) -> None:
-        self.exit(return_code=self._leave_with)
+        self.dress()
+        self.call_after_refresh(self._start_to_open)
 
     # -- opening and closing
 
@@ -137,10 +109,18 @@ class Console(Listening, App[None]):
         self._threads.append(thread)
         thread.start()
 
+    def _start_to_open(self) -> None:
+        self._opener = threading.Thread(target=self._open, daemon=True)  # a load can't be ended halfway
+        self._opener.start()
+        if self._alive:
+            self._load_timer = self.set_interval(OFTEN_S, self.face.look_at_load)
+
     def _open(self) -> None:
         """In its own thread: heavy imports and the model; the screen is up already."""
         try:
-            opened = self._open_model(lambda line: self.from_thread(self.face.head.tell, line))
+            opened = self._open_model(self.load)
+        except Cancelled:
+            return
         except Exception as error:  # whatever it is, the screen says it
             self.from_thread(self._failed_to_open, error)
             return
@@ -153,8 +133,13 @@ class Console(Listening, App[None]):
 
     def _failed_to_open(self, error: Exception) -> None:
         self.open_error = error
-        self.face.head.tell("no model is open")
-        self.face.problem.tell(str(error), "q quits; strata-tui inspect FILE tells what is in a model file")
+        self.load.failed = True
+        self._stop_looking()
+        self.face.tell_unopened(str(error))
+
+    def _stop_looking(self) -> None:
+        if self._load_timer is not None:
+            self._load_timer.stop()
 
     def _begin(self, opened: Opened) -> None:
         from strata_tui.tui.flips import Flips
@@ -164,6 +149,9 @@ class Console(Listening, App[None]):
         from strata_tui.tui.moving import Moving
         from strata_tui.tui.sitting import Sitting
 
+        self.load.end()
+        self._stop_looking()
+        self.face.panels.show("text")
         alive = self._alive
         sitting = self.sitting = Sitting(opened, self.spawn if alive else _at_once, spare=alive)
         self.framing = Framing(sitting)
@@ -178,13 +166,21 @@ class Console(Listening, App[None]):
             self.set_timer(self._pace.interval_s, self._round)
 
     def close(self) -> None:
-        """Wait for threads of this console and close the engine; idempotent."""
+        """Wait for threads of this console and close the engine; idempotent. See `still_opens`."""
         if self.is_open:
             self.keeping.stop()
+        self.load.cancel()
+        if self._opener is not None:
+            self._opener.join(PATIENCE_S)
         for thread in self._threads:
             thread.join()
         if self.opened is not None:
             self.opened.engine.close()
+
+    @property
+    def still_opens(self) -> bool:
+        """After `close`: the engine is in the middle of what can't be ended; the process had better end."""
+        return self._opener is not None and self._opener.is_alive()
 
     # -- the timer
 
@@ -290,11 +286,6 @@ class Console(Listening, App[None]):
         from strata_tui.tui.help import Help
 
         self.push_screen(Help(self.glyphs, self.keys))
-
-    def next_theme(self) -> None:
-        names = [theme.name for theme in THEMES]
-        at = names.index(self.theme) if self.theme in names else -1
-        self.theme = names[(at + 1) % len(names)]
 
     def tell(self, line: str, severity: Severity = "information") -> None:
         self.notify(line, severity=severity, timeout=TOLD_S, markup=False)

@@ -11,7 +11,7 @@ from strata_tui.errors import BadInput
 from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import ASCII, COLOUR, MONO, Glyphs
 from strata_tui.tui.key_file import key_file, load_keys
-from strata_tui.tui.leaving import WayOut
+from strata_tui.tui.leaving import WayOut, end_process
 from strata_tui.tui.opening import open_model, open_tape
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strata_tui.options import RunOptions
     from strata_tui.record.compare import Comparison
     from strata_tui.record.recording import Recording
-    from strata_tui.tui.app import Progress
+    from strata_tui.tui.load import Load
     from strata_tui.tui.opened import Opened
 
 
@@ -34,10 +34,10 @@ def run_console(options: RunOptions) -> int:
         StrataError: no model could be opened; the screen has said so too.
     """
 
-    def open_behind_the_first_paint(progress: Progress) -> Opened:
+    def open_behind_the_first_paint(load: Load) -> Opened:
         gc.freeze()  # what was imported stays: later collections need not walk it
         gc.enable()
-        return open_model(options, progress)
+        return open_model(options, load)
 
     return _show(open_behind_the_first_paint, options.ascii, options.notes)
 
@@ -52,7 +52,7 @@ def replay_console(recording: Recording, speed: float, ascii_only: bool) -> int:
         The exit code.
     """
 
-    def open_recorded(_: Progress) -> Opened:
+    def open_recorded(_: Load) -> Opened:
         from strata_tui.record.playback import Playback
 
         return open_tape(Playback(recording, speed))  # the clock starts with the screen
@@ -85,7 +85,7 @@ def _glyphs(ascii_only: bool) -> Glyphs:
     return ASCII if ascii_only else MONO if os.environ.get("NO_COLOR") else COLOUR
 
 
-def _show(opening: Callable[[Progress], Opened], ascii_only: bool, notes: tuple[str, ...] = ()) -> int:
+def _show(opening: Callable[[Load], Opened], ascii_only: bool, notes: tuple[str, ...] = ()) -> int:
     app = Console(opening, _glyphs(ascii_only), notes=notes, keys=load_keys(key_file()))
     try:
         with WayOut(app):
@@ -93,6 +93,8 @@ def _show(opening: Callable[[Progress], Opened], ascii_only: bool, notes: tuple[
     finally:
         gc.enable()
         app.close()
+        if app.still_opens:
+            end_process(_exit_code(app))
     if app.open_error is not None:
         raise app.open_error
     return _exit_code(app)

@@ -15,10 +15,11 @@ from strata_tui.tui.glyphs import Glyphs
 from strata_tui.tui.header import Header
 from strata_tui.tui.key_bar import KeyBar
 from strata_tui.tui.lanes import Lanes
+from strata_tui.tui.load_panel import LoadPanel
 from strata_tui.tui.model_panel import ModelPanel
 from strata_tui.tui.next_settings import next_settings
 from strata_tui.tui.panel import Panels
-from strata_tui.tui.problem import Problem
+from strata_tui.tui.problem import Problem, advice
 from strata_tui.tui.prompt_line import PromptLine
 from strata_tui.tui.rates import RatesPanel
 from strata_tui.tui.switches import SwitchBar
@@ -29,6 +30,7 @@ from strata_tui.tui.windows import Windows
 
 if TYPE_CHECKING:
     from strata_tui.tui.frame import Frame
+    from strata_tui.tui.load import Load
     from strata_tui.tui.sitting import Sitting
 
 NEWEST_WINDOWS = 16  # among which those in flight are
@@ -40,20 +42,28 @@ class Face:
 
     Args:
         keys: in force, by command.
+        load: how far the opening of the model is.
         tell: takes a line to tell.
         set_class: turns a class of the app on or off; the style sheet lays out by them.
     """
 
     def __init__(
-        self, glyphs: Glyphs, keys: Mapping[str, str], tell: Callable[[str], None], set_class: SetClass
+        self,
+        glyphs: Glyphs,
+        keys: Mapping[str, str],
+        load: Load,
+        tell: Callable[[str], None],
+        set_class: SetClass,
     ) -> None:
         self._keys = keys
+        self._load = load
         self._set_class = set_class
         self.head = Header(glyphs)
         self.problem = Problem()
         self.lanes = Lanes(glyphs)
         self.strip = Windows(glyphs)
         self.figures = RatesPanel(glyphs)
+        self.load_panel = LoadPanel(load, glyphs)
         self.text_panel = TextPanel()
         self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
         self.why_panel = WhyPanel(glyphs)
@@ -61,6 +71,7 @@ class Face:
         self.model_panel = ModelPanel()
         self.panels: Panels = Panels(
             {
+                "load": self.load_panel,
                 "text": self.text_panel,
                 "log": self.log_panel,
                 "why": self.why_panel,
@@ -89,7 +100,20 @@ class Face:
     def begin(self) -> None:
         """Before there is a model."""
         self.problem.clear()
-        self.panels.show("text")
+        self.panels.show("load")
+        self.look_at_load()
+
+    def look_at_load(self) -> None:
+        """Say what is done until there is a model."""
+        if self._load.what:
+            self.head.tell(f"opening {self._load.what}")
+        self.load_panel.look()
+
+    def tell_unopened(self, error: str) -> None:
+        """There will be no model."""
+        self.look_at_load()
+        self.head.tell("no model is open")
+        self.problem.tell(error, f"{advice(error)}; {shown_keys(self._keys['quit'])[0]} quits")
 
     def see(self, name: str) -> None:
         """A panel in place of the text, or the text again."""

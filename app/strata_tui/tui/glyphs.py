@@ -35,6 +35,8 @@ class Glyphs:
     parts: dict[str, str]  # of a stage's time; the words are those of analysis.why
     spark: str  # nine levels
     to_do: str  # before what a person should look at first
+    done: str  # before what has been done
+    failed: str
     pause: str
     live: str
     recording: str
@@ -101,6 +103,8 @@ COLOUR = Glyphs(
     },
     spark=BLOCKS,
     to_do="▶",
+    done="✓",
+    failed="✕",
     pause="▮▮",
     live="●",
     recording="◉",
@@ -166,6 +170,8 @@ ASCII = Glyphs(
     },
     spark=" .:-=+*#@",
     to_do=">",
+    done="+",
+    failed="!",
     pause="||",
     live="*",
     recording="(*)",

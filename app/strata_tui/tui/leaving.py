@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import termios
 import threading
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 TERMINAL = 2  # textual draws on stderr
 PATIENCE_S = 1.0
 RESTORES = (
@@ -72,6 +73,13 @@ class WayOut:
         if self._modes is not None:
             _restore(self._modes)
         os._exit(self._code)
+
+
+def end_process(code: int) -> NoReturn:
+    """Now, whatever other threads are at."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _restore(modes: list[Any]) -> None:

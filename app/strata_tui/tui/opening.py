@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from strata_tui.tui.about import about_engine, about_recording
+from strata_tui.terminal_text import counted, printable
+from strata_tui.tui.about import about_engine, about_recording, size
 from strata_tui.tui.frame import ModelLabel, StageLabel
+from strata_tui.tui.load import Load, anonymous_bytes
 from strata_tui.tui.opened import Opened
 from strata_tui.tui.saved_profile import profile_of
 from strata_tui.tui.texts import CHAT_PROMPTS, PROMPTS
@@ -16,39 +18,97 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from strata_tui.engine import Engine
+    from strata_tui.gguf_file import ModelFile
     from strata_tui.options import RunOptions, Sampling
     from strata_tui.record.playback import Playback
     from strata_tui.record.recording import Recording
 
 
-def open_model(options: RunOptions, progress: Callable[[str], None]) -> Opened:
+def open_model(options: RunOptions, load: Load) -> Opened:
     """Open what the options name; everything heavy is imported here, behind the first paint.
+
+    What fails soon is done first: nobody waits for gigabytes to be told of a tokenizer.
 
     Raises:
         BadInput: a file or a placement that can't be used.
+        Cancelled: the console has been left.
     """
-    progress("loading the engine")
-    from strata_tui.engine import Engine
-    from strata_tui.gguf_file import open_model_file
+    load.what = printable(options.model.name, newlines=False) if options.model else "the embedded model"
+    load.begin("engine")
+    from strata_tui.engine import Engine, cpu_info
+    from strata_tui.gguf_file import open_model_file, require_supported
+    from strata_tui.placement import place
+    from strata_tui.tokenizer import Tokenizer
 
-    progress(f"reading {options.model.name if options.model else 'the embedded model'}")
+    step = load.begin("header")
     model = open_model_file(options.model, options.draft_model)
-    progress(f"placing {model.file_name} on its stages")
+    require_supported(model)
+    split, _ = place(options.placement, model, len(cpu_info()["cores"]))
+    step.text = (
+        f"{printable(model.architecture, newlines=False)}, {model.n_layers} layers, "
+        f"{counted(len(model.tensors), 'tensor')}, {size(model.native.size_bytes)}"
+    )
+    step = load.begin("tokenizer")
+    tokenizer = Tokenizer(model)
+    step.text = counted(tokenizer.n_vocab, "token")
+    _read_weights(model, split, load)
+    _expect_copies(model, load)
     engine = Engine(model, options.placement)
     try:
+        engine.tokenizer = tokenizer
         engine.set_switches(options.switches)
         engine.switches.kernel_times = "verify_profile" in options.reports
-        progress("reading the vocabulary")
+        load.begin("prompt")
         return _opened(engine, options)
     except BaseException:
         engine.close()
         raise
 
 
+def _read_weights(model: ModelFile, split: Sequence[int], load: Load) -> None:
+    """Page the weights in, unless the memory would not hold them: then they come and go while it decodes."""
+    from strata_tui.engine import available_memory
+    from strata_tui.paging import page_in, weight_ranges
+
+    step = load.begin("weights")
+    ranges = weight_ranges(model, split)
+    total = sum(part.end - part.begin for part in ranges)
+    available = available_memory()
+    if available is not None and total > available:
+        step.text = f"{size(total)}, of memory {size(available)} are available: read as they are needed"
+        return
+    step.total = total
+    had_to_read = False
+
+    def note(n_bytes: int, was_read: bool, stage: int) -> None:
+        nonlocal had_to_read
+        load.check()
+        had_to_read |= was_read
+        step.done += n_bytes
+        step.text = f"stage {stage}"
+
+    page_in(ranges, note)
+    rate = total / max(1e-9, load.clock() - (step.began_s or 0.0))
+    step.text = f"{size(total)}, " + (f"{rate / 1e9:.2f} GB/s" if had_to_read else "in memory already")
+
+
+def _expect_copies(model: ModelFile, load: Load) -> None:
+    """The engine makes them within one call: how far it is shows in what this process holds."""
+    step = load.begin("copies")
+    copied = [tensor for tensor in model.tensors if tensor.is_dequantised]
+    if not copied:
+        step.text = "none are needed"
+        load.begin("memory")
+        return
+    begin = anonymous_bytes()
+    step.text = f"of {', '.join(sorted({tensor.type for tensor in copied}))}"
+    step.total = sum(tensor.loaded_bytes for tensor in copied)
+    step.measure = lambda: anonymous_bytes() - begin
+
+
 def _opened(engine: Engine, options: RunOptions) -> Opened:
     from strata_tui.record.recorder import recording_header, token_piece
     from strata_tui.record.trace import trace_meta
-    from strata_tui.tokenizer import printable
 
     chat = engine.model.has_template if options.chat is None else options.chat
     prompts = CHAT_PROMPTS if chat else PROMPTS

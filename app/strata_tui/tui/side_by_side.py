@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.driver import Driver
 
 from strata_tui.analysis.axis import LADDER_NS
 from strata_tui.analysis.view import Mark, View
 from strata_tui.tui.commands import shown_key
 from strata_tui.tui.frame import Frame
-from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.key_bar import KeyBar
-from strata_tui.tui.keyboard import with_keyboard
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.opening import recorded_label
 from strata_tui.tui.scrub import Figures, Place, Scrub, Words
-from strata_tui.tui.themes import DEFAULTS, THEMES
+from strata_tui.tui.themed import Themed
 
 if TYPE_CHECKING:
     from strata_tui.record.recording import Recording
@@ -47,40 +45,22 @@ _KEYS = (
 _BAR = ("left", "right", "u", "up", "down", "t", "q")
 
 
-class SideBySide(App[None]):
+class SideBySide(Themed):
     """A's run above B's, the same time across, both at the verdict that wrote the same token."""
 
-    CSS_PATH = "strata.tcss"
-    TITLE = "strata"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, action, words, show=False) for key, action, words in _KEYS),
         Binding("ctrl+c", "quit", "quit", show=False, priority=True),
     ]
 
     def __init__(self, aligned: Aligned, glyphs: Glyphs = COLOUR) -> None:
-        super().__init__()
-        if self.no_color:
-            from strata_tui.tui.colourless import Colourless
-
-            self._filters[:] = [Colourless()]
-        self.glyphs = glyphs
+        super().__init__(glyphs)
         self.aligned = aligned
         self.token = 0
         self.span_ns = _span(aligned)
         self._views = [_view(side.recording) for side in (aligned.comparison.a, aligned.comparison.b)]
         self._different: list[int] = []
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = "strata-dark"
-
-    def get_driver_class(self) -> type[Driver]:
-        return with_keyboard(super().get_driver_class())
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return DEFAULTS
 
     def compose(self) -> ComposeResult:
         self.place = Place(self.aligned, self.glyphs)
@@ -96,8 +76,7 @@ class SideBySide(App[None]):
         yield KeyBar([(shown_key(key), words, action) for key, action, words in _KEYS if key in _BAR])
 
     def on_mount(self) -> None:
-        self.set_class(self.glyphs is ASCII, "-ascii")
-        self.set_class(self.no_color, "-colourless")
+        self.dress()
         self.call_after_refresh(self._show)
 
     def on_resize(self) -> None:
@@ -166,15 +145,7 @@ class SideBySide(App[None]):
         self.figures.scroll_lines(pages * max(1, self.figures.page))
 
     def action_next_theme(self) -> None:
-        names = [theme.name for theme in THEMES]
-        at = names.index(self.theme) if self.theme in names else -1
-        self.theme = names[(at + 1) % len(names)]
-
-    # -- a signal ends it
-
-    def leave_at_once(self, return_code: int) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(lambda: self.exit(return_code=return_code))
+        self.next_theme()
 
     def close(self) -> None:
         """Nothing is open."""
