@@ -17,5 +17,7 @@ bool pin_thread(const std::vector<int>& cores);
 /// The calling thread's timed sleeps end as close to their time as the system can (Linux adds 50 us
 /// otherwise, and more while others compute).
 void wake_promptly();
+/// Where cores are short, the calling thread has less of them than others have.
+void make_way();
 
 }  // namespace strata

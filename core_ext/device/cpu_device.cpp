@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "trace/event.h"
 
 namespace strata {
 
@@ -20,7 +21,9 @@ std::string CpuSpec::label() const {
 CpuDevice::CpuDevice(const CpuSpec& spec, int lane, Word& done)
     : label_(spec.label()), pace_(Pace::make(spec.pace, lane)), done_(done) {
     try {
-        team_.emplace(spec.threads, spec.cores);
+        // A program's end must not wait for another's work. The draft layer's steps are shorter than a
+        // wake-up.
+        team_.emplace(spec.threads, spec.cores, has_clock() && lane != DRAFT_LANE);
         worker_ = std::thread([this, &spec] {
             pinned_ = pin_thread(spec.cores);
             started_.count_down();

@@ -4,10 +4,11 @@
 
 namespace strata {
 
-Team::Team(int n_threads, std::vector<int> cores) : barrier_(n_threads), cores_(std::move(cores)) {
+Team::Team(int n_threads, std::vector<int> cores, bool apart)
+    : barrier_(n_threads), cores_(std::move(cores)), apart_(apart) {
     for (int i = 0; i < n_threads; ++i) members_.push_back({i, n_threads, &barrier_});
     try {
-        for (int i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+        for (int i = apart ? 0 : 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
     } catch (...) {  // the system's limit: those that started are joined
         stop();
         throw;
@@ -23,9 +24,14 @@ void Team::stop() {
 }
 
 void Team::run(const std::function<void(const Member&)>& job) {
-    if (members_.size() > 1) {
+    if (!threads_.empty()) {
         job_ = &job;
         round_.increment();
+    }
+    if (apart_) {
+        while (!ended_.wait_ge(round_.value(), WAIT_BOUND_NS, 0)) {
+        }
+        return;
     }
     job(members_[0]);
     barrier_.wait();
@@ -33,6 +39,7 @@ void Team::run(const std::function<void(const Member&)>& job) {
 
 void Team::serve(int index) {
     pin_thread(cores_);
+    if (apart_) make_way();
     for (uint64_t round = 1;; ++round) {
         while (!round_.wait_ge(round, WAIT_BOUND_NS)) {
         }
@@ -40,6 +47,7 @@ void Team::serve(int index) {
         if (!job) return;
         (*job)(members_[index]);
         barrier_.wait();
+        if (apart_ && index == 0) ended_.raise(round);
     }
 }
 

@@ -62,12 +62,13 @@ struct Member {
 /// n threads that walk through one function together: the calling thread is member 0, the others wait for it.
 class Team {
   public:
-    /// `cores`: where the members are pinned (any of them), empty for anywhere. Throws std::system_error if
-    /// the system refuses a thread.
-    Team(int n_threads, std::vector<int> cores);
+    /// `cores`: where the members are pinned (any of them), empty for anywhere. `apart`: the caller is no
+    /// member, it sleeps while they work, and on a busy core they make way for whoever has slept. Throws
+    /// std::system_error if the system refuses a thread.
+    Team(int n_threads, std::vector<int> cores, bool apart = false);
     ~Team();
-    /// Runs `job` on all members, the caller being member 0 (always the same thread); returns when all are
-    /// done. The job does not throw.
+    /// Runs `job` on all members (always the same thread for the same member); returns when all are done. The
+    /// job does not throw.
     void run(const std::function<void(const Member&)>& job);
     int size() const { return static_cast<int>(members_.size()); }
 
@@ -76,9 +77,11 @@ class Team {
     void stop();
     Barrier barrier_;
     std::vector<Member> members_;
-    std::vector<int> cores_;
+    const std::vector<int> cores_;
+    const bool apart_;
     const std::function<void(const Member&)>* job_ = nullptr;  // null: stop; written before round_ is raised
     Word round_;
+    Word ended_;  // apart: the last round whose job is done
     std::vector<std::thread> threads_;
 };
 
