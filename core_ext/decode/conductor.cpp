@@ -34,6 +34,7 @@ void Conductor::note_finished() {
         }
     }
     check_failures();
+    if (split_.mtp) split_.mtp->pump_catch_up();
 }
 
 void Conductor::check_failures() {
@@ -161,7 +162,18 @@ void Conductor::wait() {
         if (due > now) done_.wait_ge(seen_ + 1, due - now);
         return;
     }
-    if (!done_.wait_ge(seen_ + 1, watchdog_ns_)) throw Error(stall_report());
+    for (uint64_t before = progress(); !done_.wait_ge(seen_ + 1, watchdog_ns_);) {
+        const uint64_t now = progress();
+        if (now == before) throw Error(stall_report());
+        before = now;
+    }
+}
+
+/// Grows while any program is at work.
+uint64_t Conductor::progress() const {
+    uint64_t sum = split_.mtp ? split_.mtp->device().progress() : 0;
+    for (const auto& stage : split_.stages) sum += stage->device().progress();
+    return sum;
 }
 
 void Conductor::sleep() { done_.wait_ge(seen_ + 1, WAIT_BOUND_NS); }
@@ -217,6 +229,7 @@ void Conductor::abandon() noexcept {
     }
     if (split_.mtp) {
         split_.mtp->cut();
+        split_.mtp->forget_owed();
         wait_until([&] { return split_.mtp->idle(); });
         split_.mtp->device().clear_failure();
     }

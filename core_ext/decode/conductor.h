@@ -36,7 +36,8 @@ class Conductor {
     /// Where it was committed whole before, it is left so, or undone.
     void settle(const Window& window, int rows);
     /// The windows from `index` on are given up: their readers go, their programs stop early, the recurrent
-    /// states are those before the first of them.
+    /// states are those before the first of them. Those ahead have run to their end, or go next: programs of
+    /// theirs would stop early too.
     void drop_from(size_t index);
     /// Sleeps until something has finished since note_finished(), or somebody called (Word `done`). Throws
     /// Error, with what every stage waits for, if nothing moves for the watchdog's time.
@@ -69,6 +70,7 @@ class Conductor {
     void undo_rows(const Action& action);
     void submit(int stage, Program& program, const Done& done);
     void check_failures();
+    uint64_t progress() const;
     void sleep();
     std::string stall_report() const;
 

@@ -307,10 +307,14 @@ void Session::count_verdict(const Window& window, int accepted, int counted, uin
 
 // ---- end
 
-/// The draft layer's cells are left as any other arm would leave them: all true rows, no guess.
+/// The draft layer's cells are left as any other arm would leave them: all true rows, no guess. Where the
+/// prompt was cut short, what is owed may be long: the next request that goes on from it follows.
 void Session::settle_drafts() {
     drafts_.stop();
-    if (drafts_.by_layer(in_force_.draft))
+    if (!drafts_.by_layer(in_force_.draft)) return;
+    if (consumed_ < prompt_length_ - 1)
+        p_.split->mtp->forget_owed();
+    else
         p_.split->mtp->catch_up(consumed_, conductor_.schedule().last_id());
 }
 

@@ -116,6 +116,7 @@ void Session::give_up_guesses(size_t from, bool ending) {
     GuessStats& guesses = counting_.guesses;
     for (size_t i = from; i < windows.size(); ++i) {
         const Window& window = windows[i];
+        if (!window.guess()) continue;  // a prompt's, in an error
         const int launched = std::popcount(window.launched), finished = std::popcount(window.finished);
         const auto note = [&](EventKind kind, int& count) {
             ++count;

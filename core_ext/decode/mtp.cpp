@@ -42,8 +42,7 @@ uint64_t Mtp::buffer_bytes() const {
 // ---- the control thread
 
 Mtp::Pass& Mtp::next_pass(uint32_t window) {
-    // Long catch-ups queue many passes: a place is taken again only when its pass has finished.
-    while (last_ticket_ - device_->finished() >= passes_.size() - 1) std::this_thread::yield();
+    if (!room()) bug("[draft] more passes queued than there are places");
     Pass& pass = passes_[n_passes_++ % passes_.size()];
     pass.step = false;
     pass.output = pass.forced = -1;
@@ -61,19 +60,24 @@ void Mtp::prepare_output(Pass& pass) {
     pass.stop_below = stop_below_;
 }
 
-/// Cells up to length - 1 in passes of max_rows; the last row of the last gives a chain's first output.
-void Mtp::queue_catch_up(int length, bool begins_chain, uint32_t window) {
-    while (caught_up_ < length) {
-        Pass& pass = next_pass(window);
+/// In passes of max_rows; the last row of the last gives a chain's first output.
+void Mtp::pump_catch_up() {
+    while (caught_up_ < owed_ && room()) {
+        Pass& pass = next_pass(owed_window_);
         pass.cell = caught_up_;
-        pass.rows = std::min(max_rows_, length - caught_up_);
+        pass.rows = std::min(max_rows_, owed_ - caught_up_);
         caught_up_ += pass.rows;
-        if (begins_chain && caught_up_ == length) prepare_output(pass);
+        const bool begins_chain = most_outputs_ > 0 && ordered_ == 0;
+        if (begins_chain && caught_up_ == length_) prepare_output(pass);
         last_ticket_ = device_->submit(pass);
     }
 }
 
-void Mtp::catch_up(int length, uint32_t window) { queue_catch_up(length, false, window); }
+void Mtp::catch_up(int length, uint32_t window) {
+    owed_ = std::max(owed_, length);
+    owed_window_ = window;
+    pump_catch_up();
+}
 
 void Mtp::begin_chain(int length, std::span<const int32_t> forced, float stop_below, uint32_t window) {
     if (caught_up_ >= length) bug("[draft] a chain was ordered behind rows that are caught up already");
@@ -83,13 +87,13 @@ void Mtp::begin_chain(int length, std::span<const int32_t> forced, float stop_be
     stop_below_ = stop_below;
     chain_window_ = window;
     forced_.assign(forced.begin(), forced.end());
-    wanted_ = ordered_ = 0;
-    queue_catch_up(length, most_outputs_ > 0, window);
+    catch_up(length, window);
 }
 
 void Mtp::pump() {
-    while (ordered_ > 0 && ordered_ < wanted_ && last_ticket_ - device_->finished() < MOST_QUEUED &&
-           !(landed() & STOPPED)) {
+    pump_catch_up();
+    if (caught_up_ < owed_) return;
+    while (ordered_ > 0 && ordered_ < wanted_ && room() && !(landed() & STOPPED)) {
         Pass& pass = next_pass(chain_window_);
         pass.step = true;
         pass.cell = length_ - 1 + ordered_;
@@ -133,11 +137,12 @@ bool Mtp::exhausted() const { return (landed() & STOPPED) || count() >= most_out
 
 const float* Mtp::eval_cell(int cell) {
     cut();
+    forget_owed();
     Pass& pass = next_pass(0);
     pass.cell = cell;
     pass.rows = 1;
     pass.output = 0;
-    caught_up_ = cell + 1;
+    caught_up_ = owed_ = cell + 1;
     last_ticket_ = device_->submit(pass);
     while (!idle()) std::this_thread::yield();
     return logits_.data();
@@ -196,10 +201,11 @@ void Mtp::keep_pace(const Pass& pass) {
     const bool late = pass_ns_ > lasted_ns_;
     if (due <= now || (late && due > now + pass_ns_)) return;
     device_->sleep_until(due, ProgramKind::draft, pass.window);
-    device_->note_progress();
+    device_->call_host();
 }
 
 void Mtp::run_layer(const Member& me, const Pass& pass, bool wanted) {
+    if (me.index == 0) device_->note_progress();
     const Dims& d = model_.dims();
     const float* hidden = pass.step ? row_.data() : hidden_.data() + int64_t{pass.cell} * d.n_embd;
     const int32_t* tokens = pass.step ? &token_ : line_->tokens.data() + pass.cell + 1;

@@ -34,7 +34,11 @@ class Mtp {
     float* hidden_by_position() { return hidden_.data(); }
     CpuDevice& device() { return *device_; }
     int caught_up() const { return caught_up_; }  // cells 0 .. caught_up - 1 hold true rows
-    void forget_from(int position) { caught_up_ = std::min(caught_up_, position); }
+    /// Nothing is queued.
+    void forget_from(int position) {
+        caught_up_ = std::min(caught_up_, position);
+        forget_owed();
+    }
     void set_sampling(const Sampling& sampling, const TokenLine* line) {
         sampling_ = sampling;
         line_ = line;
@@ -42,7 +46,7 @@ class Mtp {
 
     /// What is ordered from now on is so from then on at the earliest.
     void order_from(uint64_t ns) { order_from_ns_ = ns; }
-    /// Queues the cells below `length`, whose hidden rows and next tokens are known.
+    /// The cells below `length`, whose hidden rows and next tokens are known. Queued by pump_catch_up().
     void catch_up(int length, uint32_t window);
     /// The same while a chain goes on: as far as its next step will not write.
     void catch_up_behind_chain(int length, uint32_t window) {
@@ -54,8 +58,12 @@ class Mtp {
     void begin_chain(int length, std::span<const int32_t> forced, float stop_below, uint32_t window);
     /// So many outputs of the chain, or as many as the context holds. Queued by pump().
     void want(int outputs) { wanted_ = std::max(wanted_, std::min(outputs, most_outputs_)); }
-    /// Queues steps that are wanted, a few at a time: what is queued can't be cut.
+    /// Queues what is owed of the cells, a few passes at a time: what is queued can't be cut.
+    void pump_catch_up();
+    /// The same, and steps that are wanted behind it.
     void pump();
+    /// Cells that are not queued yet stay as they are.
+    void forget_owed() { owed_ = caught_up_; }
     /// No further step of the chain.
     void cut();
 
@@ -65,8 +73,8 @@ class Mtp {
     bool exhausted() const;
     const Output& output(int index) const { return outputs_[index % outputs_.size()]; }
     uint64_t next_due_ns() const;
-    /// Nothing is queued or running.
-    bool idle() const { return device_->finished() >= last_ticket_; }
+    /// Nothing is owed, queued or running.
+    bool idle() const { return caught_up_ >= owed_ && device_->finished() >= last_ticket_; }
 
     /// Eval: the draft logits [n_vocab] of one cell; nothing else may be queued.
     const float* eval_cell(int cell);
@@ -104,8 +112,8 @@ class Mtp {
     static constexpr uint64_t STOPPED = 1u << 31, COUNT = STOPPED - 1;
     static constexpr Ticket MOST_QUEUED = 6;
 
+    bool room() const { return last_ticket_ - device_->finished() < MOST_QUEUED; }
     Pass& next_pass(uint32_t window);
-    void queue_catch_up(int length, bool begins_chain, uint32_t window);
     void prepare_output(Pass& pass);
     uint32_t landed() const;
     void run(Team& team, const Pass& pass);
@@ -129,7 +137,9 @@ class Mtp {
     KernelTimes kernel_times_;
 
     // The control thread's.
-    int caught_up_ = 0;
+    int caught_up_ = 0;  // cells that are queued or done
+    int owed_ = 0;       // cells below it are to be
+    uint32_t owed_window_ = 0;
     Ticket last_ticket_ = 0;
     int length_ = 0;        // of the chain: true cells when it began
     int wanted_ = 0;        // outputs
@@ -139,9 +149,8 @@ class Mtp {
     uint32_t chain_window_ = 0;
     uint64_t order_from_ns_ = 0;
     std::vector<int32_t> forced_;
-    // A pass is written before it is submitted and read by the worker; 64 may be queued, so a place is free
-    // again by then.
-    std::array<Pass, 64> passes_;
+    // A pass is written before it is submitted and read by the worker; MOST_QUEUED may be outstanding.
+    std::array<Pass, MOST_QUEUED> passes_;
     uint64_t n_passes_ = 0;
 
     // The worker's: the end of the chain, which the next step reads.

@@ -1,5 +1,6 @@
 #include "decode/session.h"
 
+#include "base/cpu.h"
 #include "base/error.h"
 
 namespace strata {
@@ -158,6 +159,7 @@ int Session::shared_prefix(const std::vector<int32_t>& prompt) const {
 // ---- the control thread
 
 void Session::serve() {
+    wake_promptly();  // its turns are short, and stages wait for them
     for (uint64_t next = 1;; ++next) {
         while (!requests_.wait_ge(next, WAIT_BOUND_NS)) {
         }

@@ -73,8 +73,12 @@ class CpuDevice final : public Device {
     }
     /// Does a further program wait behind the one that runs?
     bool more_queued() const noexcept { return submitted_.value() > finished_.value() + 1; }
-    /// A long program moves on: whoever watches it is told.
-    void note_progress() noexcept { done_.increment(); }
+    /// A program at work moves on (a layer): however long it takes, it does not stand still. Relaxed: a sign
+    /// of life, nothing hangs on when it is seen.
+    void note_progress() noexcept { progress_.fetch_add(1, std::memory_order_relaxed); }
+    uint64_t progress() const noexcept { return progress_.load(std::memory_order_relaxed); }
+    /// The host is to look again: something has fallen due that was computed before its time.
+    void call_host() noexcept { done_.increment(); }
     /// The windows up to this one were rolled back: their forward programs are held no more.
     void cut_runs(uint32_t window) noexcept {
         if (pace_) pace_->cut(window, false);
@@ -110,6 +114,7 @@ class CpuDevice final : public Device {
     Word submitted_;
     Word finished_;
     std::atomic<bool> stop_{false};
+    std::atomic<uint64_t> progress_{0};
     bool pinned_ = true;  // the worker's first act
     std::latch started_{1};
     std::atomic<bool> failed_{false};  // set after failure_, before the ticket counts as finished

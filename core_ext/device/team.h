@@ -12,19 +12,20 @@ namespace strata {
 
 /// Where the threads of a team meet. Spins for a moment, then sleeps: the others may lack a core.
 ///
-/// The last to arrive resets the count (relaxed: nobody else touches it before the phase moves) and releases
-/// the phase; the others acquire the phase. Every arrival is acq_rel, so all that was written before the
-/// barrier by anyone is visible after it to everyone. The wait needs no bound: teammates run kernels,
-/// which neither throw nor wait (a delayed device lets member 0 come late, by a bounded time).
+/// The last to arrive resets the count (relaxed: nobody else touches it before the phase moves) and moves the
+/// phase; the others acquire it. It is stored seq_cst: notify_all() first looks whether anybody sleeps, and
+/// that look must not come before the phase is seen to have moved. Every arrival is acq_rel, so all that was
+/// written before the barrier by anyone is visible after it to everyone. The wait needs no bound: teammates
+/// run kernels, which neither throw nor wait (a delayed device lets member 0 come late, by a bounded time).
 class Barrier {
   public:
     explicit Barrier(int n) : n_(n) {}
     void wait() noexcept {
         if (n_ == 1) return;
-        const int phase = phase_.load(std::memory_order_relaxed);
+        const uint32_t phase = phase_.load(std::memory_order_relaxed);
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) == n_ - 1) {
             arrived_.store(0, std::memory_order_relaxed);
-            phase_.store(phase + 1, std::memory_order_release);
+            phase_.store(phase + 1, std::memory_order_seq_cst);
             phase_.notify_all();
             return;
         }
@@ -39,7 +40,7 @@ class Barrier {
     static constexpr int SPINS = 2000;  // tens of microseconds: longer than a matrix product's imbalance
     const int n_;
     alignas(64) std::atomic<int> arrived_{0};
-    alignas(64) std::atomic<int> phase_{0};
+    alignas(64) std::atomic<uint32_t> phase_{0};
 };
 
 /// One thread's place in its team.

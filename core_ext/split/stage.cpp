@@ -164,9 +164,10 @@ bool Stage::wait_for_input(int slot) {
     HandOff& hand_off = *(*in_)[slot];
     if (!hand_off.wait(inputs.window))
         throw Error("[stage " + std::to_string(shape_.index) + "] window " + std::to_string(inputs.window) +
-                    ": waited 20 s for the ready word of stage " + std::to_string(shape_.index - 1) +
-                    ", slot " + std::to_string(slot) + ": wanted " + std::to_string(inputs.window) +
-                    ", found " + std::to_string(hand_off.value()));
+                    ": no progress for " + std::to_string(WAIT_BOUND_NS / 1'000'000'000) + " s of stage " +
+                    std::to_string(shape_.index - 1) + ", whose ready word is awaited" + ", slot " +
+                    std::to_string(slot) + ": wanted " + std::to_string(inputs.window) + ", found " +
+                    std::to_string(hand_off.value()));
     return !hand_off.released(inputs.window);
 }
 
@@ -262,6 +263,11 @@ bool Stage::stop_here(const Member& me, const ForwardInputs& inputs) {
     return stops_;
 }
 
+void Stage::note_progress(int slot) {
+    device_->note_progress();
+    if (out_) (*out_)[slot]->note_progress();
+}
+
 void Stage::run_layers(const Member& me, int slot) {
     Verifier& v = verifiers_[slot];
     const ForwardInputs& inputs = v.forward;
@@ -280,7 +286,7 @@ void Stage::run_layers(const Member& me, int slot) {
                   inputs.rows, x);
     for (int layer = shape_.first_layer; layer <= shape_.last_layer; ++layer) {
         if (inputs.guess && stop_here(me, inputs)) return;
-        if (inputs.chunk_tokens && me.index == 0) device_->note_progress();
+        if (me.index == 0) note_progress(slot);
         LayerState state = layer_state(layer, v, slot);
         ops.note(KernelKind::other);
         model_.layer(layer, state, batch, x, Workspace(workspace_.data(), workspace_.size()), ops);

@@ -188,6 +188,7 @@ class Stage {
     std::optional<uint64_t> arrive(int slot, uint64_t begun_ns);
     void finish(int slot, uint64_t arrived_ns, uint64_t begun_ns);
     void forward(Team& team, int slot);
+    void note_progress(int slot);
     void run_layers(const Member& me, int slot);
     void run_head(const Member& me, Verifier& verifier, const float* x, CpuOps& ops);
     void pick_rows(const Member& me, Verifier& verifier);

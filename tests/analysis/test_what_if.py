@@ -102,6 +102,22 @@ def test_what_the_model_misses_of_the_recording_is_missed_in_no_prediction() -> 
     )
 
 
+def test_what_a_crowd_costs_beyond_even_shares_is_not_taken_along() -> None:
+    """Three programs at once on two cores; what that took is no sign of what one at a time would."""
+    right = true_text(3)
+    crowded = replace(SERIAL, pipeline_windows=2)
+    events = events_of(played(crowded, right), RIG, right)
+    model = WhatIf(events, 3, crowded, 2)
+    alone, beside = model.predict(SERIAL).ms_per_window, model.predict(crowded).ms_per_window
+    model.off = -0.3
+    assert model.predict(SERIAL).ms_per_window == alone
+    assert any("the crowd's" in line for line in model.predict(SERIAL).basis)
+    assert model.predict(crowded).ms_per_window > beside * 1.25
+    roomy = WhatIf(events, 3, crowded, 3)
+    roomy.off = -0.3
+    assert roomy.predict(SERIAL).ms_per_window == pytest.approx(alone / 0.7, rel=0.05)
+
+
 def test_another_link_and_balanced_stages() -> None:
     right = true_text(7)
     model = WhatIf(events_of(played(SERIAL, right), RIG, right), 3, SERIAL)

@@ -366,27 +366,28 @@ TEST(guesses_gated_one_takes_those_behind_it_along) {
     const Request request{prompt(21), 120, {}, {}, {}};
     const Outcome plain = run_arm(file, {}, request);
     int launched = 0, gated = 0, taken_along = 0;
-    for (int windows : {3, 4})
-        for (float theta : {0.005f, 0.02f}) {
-            Arm arm{4, 1, 64, KvType::F16, false, DraftSource::mtp, 2, 64};
-            arm.windows = windows;
-            arm.theta = theta;
-            arm.pace.kind =
-                PaceSpec::Kind::even;  // long enough that guesses wait for stage 0 one behind another
-            arm.pace.lasts_ns[static_cast<int>(ProgramKind::forward)] = 1'500'000;
-            Engine engine(file, options_of(*file, arm));
-            set_switches(engine, arm);
-            const Outcome outcome = run(*engine.session(), request);
-            check_same(plain, outcome, arm);
-            launched += outcome.stats.guesses.launched, gated += outcome.stats.guesses.gated;
-            std::vector<Event> events;
-            engine.recorder().drain(events);
-            for (const Event& event : events) {
-                // Whatever its own estimate, it stood behind one that was below theta.
-                taken_along += event.kind == EventKind::guess_gated && event.a >= theta * 1e6f;
-                if (event.kind == EventKind::guess_launched) CHECK(event.b >= theta * 1e6f - 1);
+    // Long enough that guesses wait for stage 0 one behind another, on a slow machine as well.
+    for (uint64_t lasts_ns = 1'500'000; taken_along <= 3 && lasts_ns < 100'000'000; lasts_ns *= 4)
+        for (int windows : {3, 4})
+            for (float theta : {0.005f, 0.02f}) {
+                Arm arm{4, 1, 64, KvType::F16, false, DraftSource::mtp, 2, 64};
+                arm.windows = windows;
+                arm.theta = theta;
+                arm.pace.kind = PaceSpec::Kind::even;
+                arm.pace.lasts_ns[static_cast<int>(ProgramKind::forward)] = lasts_ns;
+                Engine engine(file, options_of(*file, arm));
+                set_switches(engine, arm);
+                const Outcome outcome = run(*engine.session(), request);
+                check_same(plain, outcome, arm);
+                launched += outcome.stats.guesses.launched, gated += outcome.stats.guesses.gated;
+                std::vector<Event> events;
+                engine.recorder().drain(events);
+                for (const Event& event : events) {
+                    // Whatever its own estimate, it stood behind one that was below theta.
+                    taken_along += event.kind == EventKind::guess_gated && event.a >= theta * 1e6f;
+                    if (event.kind == EventKind::guess_launched) CHECK(event.b >= theta * 1e6f - 1);
+                }
             }
-        }
     CHECK(launched > 10);
     CHECK(gated > 10);
     CHECK(taken_along > 3);

@@ -285,27 +285,31 @@ TEST(pace_paced_lasts_by_rows_position_and_arrival) {
 }
 
 TEST(pace_paced_chains_modelled_times) {
+    // Ten times as slow: the test itself may come late, on a busy machine.
+    constexpr uint64_t UNIT = 10 * MS;
     PaceSpec spec = paced();
     spec.run_ns_per_position = 0;
+    for (uint64_t& ns : spec.run_ns) ns *= 10;
+    for (uint64_t& ns : spec.arrival_ns) ns *= 10;
     PacedPace pace(spec, 0);
     const uint64_t zero = now_ns();
-    // The rows were there 1 ms ago and travel for 2; the host launched at once.
-    const uint64_t arrived = pace.hold({ProgramKind::hand_off, 1, 4, 0, zero - MS, zero, Arrival::polled});
-    CHECK_EQ(arrived, zero + MS);
+    // The rows were there a unit ago and travel for two; the host launched at once.
+    const uint64_t arrived = pace.hold({ProgramKind::hand_off, 1, 4, 0, zero - UNIT, zero, Arrival::polled});
+    CHECK_EQ(arrived, zero + UNIT);
     CHECK(now_ns() >= arrived);
-    CHECK_EQ(pace.hold({ProgramKind::forward, 1, 4, 0, arrived}), arrived + 7 * MS);
-    CHECK(now_ns() >= arrived + 7 * MS);
+    CHECK_EQ(pace.hold({ProgramKind::forward, 1, 4, 0, arrived}), arrived + 7 * UNIT);
+    CHECK(now_ns() >= arrived + 7 * UNIT);
     // A commit without a time of its own takes none of the clock, and the next program makes up for it.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     pace.hold({ProgramKind::commit, 1, 4, 0, now_ns()});
-    CHECK_EQ(pace.begins(0), arrived + 7 * MS);
-    CHECK_EQ(pace.hold({ProgramKind::forward, 2, 1, 0, arrived}), arrived + 11 * MS);
+    CHECK_EQ(pace.begins(0), arrived + 7 * UNIT);
+    CHECK_EQ(pace.hold({ProgramKind::forward, 2, 1, 0, arrived}), arrived + 11 * UNIT);
     // Launched later than the rows came: from then on.
-    const uint64_t later = now_ns() + 2 * MS;
+    const uint64_t later = now_ns() + 2 * UNIT;
     CHECK_EQ(pace.hold({ProgramKind::hand_off, 3, 1, 0, zero, later, Arrival::polled}), later);
     // What took longer ends when it ends, and is counted.
     CHECK_EQ(pace.kept(ProgramKind::forward).overruns, 0u);
-    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
     const uint64_t over = now_ns();
     CHECK(pace.hold({ProgramKind::forward, 3, 1, 0, later}) >= over);
     CHECK_EQ(pace.kept(ProgramKind::forward).overruns, 1u);

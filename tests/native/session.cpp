@@ -175,12 +175,38 @@ TEST(session_cancel_leaves_a_state_to_go_on_from) {
     }
 }
 
+/// What the draft layer owes by then may take long: it isn't waited for, nor lost.
+TEST(session_cancel_in_a_prompt_leaves_the_draft_layer_behind) {
+    const auto file = micro("micro-qwen35-friendly");
+    const Request request{prompt(120), 40, {}, {}, {}};
+    Arm arm{2, 1, 1, KvType::F16, false, DraftSource::mtp, 4, 0};  // chunks of one row: a pass each
+    const Outcome whole = run_arm(file, arm, request);
+    arm.pace.kind = PaceSpec::Kind::even;
+    arm.pace.lasts_ns[static_cast<int>(ProgramKind::draft)] = 10'000'000;
+    Engine engine(file, options_of(*file, arm));
+    set_switches(engine, arm);
+    auto session = engine.session();
+    session->start(request);
+    std::vector<Event> events;
+    const auto read = [&](const Event& event) { return event.kind == EventKind::prefill_chunk; };
+    while (std::count_if(events.begin(), events.end(), read) < 2 * 60) engine.recorder().drain(events);
+    session->cancel();
+    while (session->finish() == Finish::running) session->wait(1);
+    CHECK(session->finish() == Finish::cancel);
+    CHECK(session->draft_fingerprint()->first < 60);
+    const Outcome rest = run(*session, request);
+    CHECK(rest.stats.cached_tokens >= 60);
+    check_same(whole, rest, arm);
+    CHECK(rest.draft == whole.draft);
+}
+
 TEST(session_error_in_a_stage_ends_it_and_the_engine_takes_another) {
     const auto file = micro("micro-qwen35-friendly");
     const Outcome plain = run_arm(file, {}, {prompt(12), 30, {}, {}, {}});
     for (int stage : {0, 1, 2})
         for (bool overlap : {false, true}) {
-            Arm arm{3, 1, 64, KvType::F16, overlap, DraftSource::mtp, 4, 64};
+            const int short_read = overlap ? 64 : 0;  // windows or chunks of 8 rows
+            Arm arm{3, 1, 8, KvType::F16, overlap, DraftSource::mtp, 4, short_read};
             Engine engine(file, options_of(*file, arm));
             set_switches(engine, arm);
             auto session = engine.session();
@@ -191,6 +217,7 @@ TEST(session_error_in_a_stage_ends_it_and_the_engine_takes_another) {
             while (session->finish() == Finish::running) session->wait(1);
             CHECK(session->finish() == Finish::error);
             CHECK(session->error().find("[stage " + std::to_string(stage) + "]") == 0);
+            CHECK_EQ(session->stats().guesses.late + session->stats().guesses.ended, 0);  // none was made
             CHECK(now_ns() - start < 2'000'000'000);  // readers were released, nobody waited for the bound
             CHECK_THROWS(session->start({prompt(3), 1, {}, {}, {}}), "ended by an error");
             check_same(plain, run(*engine.session(), {prompt(12), 30, {}, {}, {}}), arm);

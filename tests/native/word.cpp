@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "check.h"
+#include "split/hand_off.h"
 #include "trace/recorder.h"
 
 using namespace strata;
@@ -49,6 +50,23 @@ TEST(word_passes_a_payload_between_threads) {
     }
     reader.join();
     CHECK_EQ(taken.value(), N);
+}
+
+TEST(hand_off_waits_as_long_as_its_writer_is_at_work) {
+    constexpr uint64_t BOUND_NS = 200'000'000;
+    HandOff hand_off(1, 1, BOUND_NS);
+    std::thread writer([&] {
+        for (const uint64_t start = now_ns(); now_ns() - start < 3 * BOUND_NS;) {
+            hand_off.note_progress();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        hand_off.publish(1, 0);
+    });
+    CHECK(hand_off.wait(1));
+    writer.join();
+    const uint64_t start = now_ns();
+    CHECK(!hand_off.wait(2));  // it stands still
+    CHECK(now_ns() - start >= BOUND_NS);
 }
 
 TEST(ring_keeps_order_and_counts_what_it_drops) {

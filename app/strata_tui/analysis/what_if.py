@@ -93,7 +93,8 @@ class WhatIf:
         cores: that the stages share (one thread each), and the draft layer; None: each has its own.
 
     Attributes:
-        off: of the model of the recorded setting, over what was measured, less 1; predictions are rid of it.
+        off: of the model of the recorded setting, over what was measured, less 1; predictions are rid of it,
+            but for settings that give each program a core where the recorded one didn't: it is the crowd's.
 
     Raises:
         BadInput: there is nothing to predict from.
@@ -111,8 +112,9 @@ class WhatIf:
         own = self._played(recorded)
         n_verified = sum(window.verified for window in windows)
         took = actual_ns(windows, events, n_stages) / 1e6 / n_verified
-        # The schedule of the recording itself, modelled, over what it took. What is left is not in the model
-        # (other work on the machine above all) and taken to be there in every setting alike.
+        # The schedule of the recording itself, modelled, over what it took. What is left is not in the model:
+        # other work on the machine, which every setting would meet alike; in a crowd, when which program gets
+        # which core, above all.
         self.off = own.ms / own.windows / took - 1 if took > 0 else 0.0
 
     def predict(self, setting: Setting) -> Prediction:
@@ -129,13 +131,21 @@ class WhatIf:
         played = self._played(setting)
         return Prediction(
             setting=setting,
-            ms_per_window=played.ms / (1 + self.off) / played.windows,
+            ms_per_window=played.ms / (1 + self._off(setting)) / played.windows,
             tokens_per_window=self.tape.tokens / played.windows,
             windows=played.windows,
             launched=played.launched,
             kept=played.kept,
             basis=tuple(self._basis(setting)),
         )
+
+    def _crowds(self, setting: Setting) -> bool:
+        """More programs at once than cores: the stages of windows in flight, and the draft layer."""
+        in_flight = min(setting.pipeline_windows, self.n_stages)
+        return self.cores is not None and in_flight > 1 and in_flight + 1 > self.cores
+
+    def _off(self, setting: Setting) -> float:
+        return 0.0 if self._crowds(self.recorded) and not self._crowds(setting) else self.off
 
     def _played(self, setting: Setting) -> _Played:
         draws = max(1, min(DRAWS, DRAWN_TOKENS // self.tape.tokens)) if self.tape.unknown else 1
@@ -236,9 +246,10 @@ class WhatIf:
     def _basis(self, setting: Setting) -> list[str]:
         lines = [f"{self.tape.tokens} tokens recorded with {_text(self.recorded)}"]
         if abs(self.off) >= SAID_OFF:
-            lines.append(
-                f"the model of the recorded setting is {self.off:+.0%} off; predictions are rid of that"
+            rid = (
+                "predictions are rid of that" if self._off(setting) else "taken as the crowd's, not there now"
             )
+            lines.append(f"the model of the recorded setting is {self.off:+.0%} off; {rid}")
         if setting.pipeline_windows > 1 or setting.draft_max != self.recorded.draft_max:
             lines += self.tape.basis
         if setting.overlap and not self.recorded.overlap and setting.hand_off_ms is None:
@@ -247,6 +258,10 @@ class WhatIf:
         if setting.pipeline_windows > 1 and self.recorded.pipeline_windows < 2:
             share = f", but for {self.cores} cores that they share evenly" if self.cores else ""
             lines.append(f"stages taken as fast side by side as one after the other{share}")
+            if self._crowds(setting):
+                lines.append(
+                    f"more programs at once than {self.cores} cores: who gets one when is not modelled"
+                )
         if setting.balanced:
             lines.append("layers taken as divisible at will")
         if setting.second_bonus:
