@@ -30,6 +30,47 @@ async def test_enter_opens_the_prompt_and_escape_leaves_it() -> None:
         assert not seat.prompt.has_focus
 
 
+def by_template(prompt: str, chat: bool) -> list[int]:
+    return [11 if chat else 22, *range(len(prompt) // 4)]
+
+
+CHAT = {"chat_prompts": ("Tell me", "Ask me"), "encode": by_template, "max_tokens": 10_000}
+
+
+async def test_h_changes_between_chat_and_raw_from_the_next_text_on() -> None:
+    async with console(prompts=("Once", "Twice"), chat=True, **CHAT) as seat:
+        await seat.play(200)
+        assert " chat h" in seat.screen and seat.text.startswith("Tell me")
+        await seat.press("h", ms=200)
+        assert " raw  h" in seat.screen and "from the next text on prompts go in raw" in seat.notes
+        assert seat.app.sitting.texts._request[0][0] == 11, "this text goes on as it began"
+        await seat.press("s", ms=300)
+        assert "Twice" in seat.text and seat.app.sitting.texts._request[0][0] == 22
+        await seat.press("h", "n", *"mine", "enter", ms=300)
+        assert seat.app.sitting.texts._request[:2] == (by_template("mine", True), "mine")
+        titles = [command.title for command in seat.app.get_system_commands(seat.app.screen)]
+        assert "Prompt: Tell me" in titles and "Prompt: Once" not in titles
+        assert "Chat or raw prompts" in titles
+
+
+async def test_tab_changes_it_while_a_prompt_is_typed_and_a_click_does() -> None:
+    async with console(chat=False, **CHAT) as seat:
+        await seat.play(100)
+        await seat.press("n", *"hm", "tab")
+        assert seat.prompt.value == "hm" and seat.prompt.has_focus and seat.app.sitting.texts.chat
+        await seat.press("escape")
+        await seat.pilot.click("PromptState")
+        assert not seat.app.sitting.texts.chat
+
+
+async def test_a_file_without_a_template_says_so() -> None:
+    async with console() as seat:
+        await seat.play(100)
+        await seat.press("h")
+        assert "Strata Pebble has no chat template: prompts go in as they are" in seat.notes
+        assert not seat.app.sitting.texts.chat and " raw " in seat.screen
+
+
 async def test_s_skips_to_the_next_prompt() -> None:
     async with console(max_tokens=10_000) as seat:
         await seat.play(300)

@@ -199,7 +199,7 @@ async def test_a_model_that_cannot_be_opened_is_a_panel() -> None:
 
 
 async def test_a_prompt_that_cannot_be_used_is_told() -> None:
-    def refuse(prompt: str) -> list[int]:
+    def refuse(prompt: str, chat: bool) -> list[int]:
         raise BadInput("[prompt] expected at most 4096 tokens, got 5000")
 
     async with console(encode=refuse) as seat:

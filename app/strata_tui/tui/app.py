@@ -268,6 +268,16 @@ class Console(Listening, Themed):
         if self.is_open and isinstance(self.sitting.texts, Texts):
             self.sitting.texts.give(prompt)
 
+    def change_chat(self) -> None:
+        """From the next prompt on: by the chat template, or as it is."""
+        texts = self.sitting.texts
+        if self.sitting.chat is None or not isinstance(texts, Texts):
+            self.tell(f"{self.sitting.opened.label.name} has no chat template: prompts go in as they are")
+            return
+        texts.chat = not texts.chat
+        self.tell(f"from the next text on prompts go in {'by the chat template' if texts.chat else 'raw'}")
+        self.refresh_soon()
+
     def copy_text(self) -> None:
         text = self.face.text_panel.last_text
         self.copy_to_clipboard(text)
@@ -299,7 +309,8 @@ class Console(Listening, Themed):
 
                 keys = " ".join(shown_keys(self.keys[command.name]))
                 yield SystemCommand(command.words.capitalize(), f"key: {keys}", run)
-        for prompt in self.opened.prompts if self.opened is not None and self.is_open else ():
+        texts = self.sitting.texts if self.is_open else None
+        for prompt in texts.prompts if isinstance(texts, Texts) else ():
             words = " ".join(printable(prompt, newlines=False).split())
             yield SystemCommand(
                 f"Prompt: {words[:60]}", "write on this one", partial(self.give_prompt, prompt)

@@ -108,6 +108,14 @@ COMMANDS = (
         "prompt",
         past=_NO_PROMPT,
     ),
+    Command(
+        "chat",
+        "h",
+        "chat or raw prompts",
+        lambda c: c.change_chat(),
+        "by the file's template or as they are, from the next text on; tab while one is typed",
+        past=_NO_PROMPT,
+    ),
     Command("skip", "s", "skip to the next prompt", lambda c: c.sitting.texts.skip(), "", "skip"),
     Command(
         "export",

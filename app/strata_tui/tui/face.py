@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from strata_tui.terminal_text import printable
-from strata_tui.tui.commands import COMMANDS, shown_keys
+from strata_tui.tui.commands import BY_NAME, COMMANDS, shown_keys
 from strata_tui.tui.flip_line import FlipLine
 from strata_tui.tui.glyphs import Glyphs
 from strata_tui.tui.header import Header
@@ -21,6 +21,7 @@ from strata_tui.tui.next_settings import next_settings
 from strata_tui.tui.panel import Panels
 from strata_tui.tui.problem import Problem, advice
 from strata_tui.tui.prompt_line import PromptLine
+from strata_tui.tui.prompt_state import PromptState
 from strata_tui.tui.rates import RatesPanel
 from strata_tui.tui.switches import SwitchBar
 from strata_tui.tui.text import TextPanel
@@ -79,7 +80,8 @@ class Face:
                 "model": self.model_panel,
             }
         )
-        self.prompt: PromptLine = PromptLine(tell)
+        self.prompt: PromptLine = PromptLine(tell, BY_NAME["chat"].action)
+        self.prompt_state = PromptState(shown_keys(keys["chat"])[0], BY_NAME["chat"].action)
         self.flip_line = FlipLine(glyphs)
         self.switch_bar = SwitchBar()
 
@@ -91,7 +93,9 @@ class Face:
         with Container(id="middle"):
             yield self.figures
             yield from self.panels.all
-        yield self.prompt
+        with Container(id="asking"):
+            yield self.prompt_state
+            yield self.prompt
         yield self.flip_line
         yield self.switch_bar
         shown = [(shown_keys(self._keys[c.name])[0], c.short, c.action) for c in COMMANDS if c.short]
@@ -137,6 +141,7 @@ class Face:
         self.figures.show(frame.rates)
         self.head.show(frame)
         self.switch_bar.show(frame)
+        self.prompt_state.show(frame)
         self.lanes.show(frame)
         self.strip.show(frame)
         self.flip_line.show(sitting.measuring.line)

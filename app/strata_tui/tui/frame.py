@@ -68,6 +68,7 @@ class Frame:
     path: tuple[tuple[int, int, int], ...] = ()  # lane, start, end: the critical path
     recording: bool = False  # into a file
     tape: Tape | None = None  # a recording is played
+    chat: bool | None = None  # the next prompt goes in by the chat template; None = the file has none
 
     @property
     def seen_ns(self) -> int:

@@ -55,6 +55,7 @@ class Framing:
             told=sitting.looking.told(sitting.begin_ns),
             cursor=None if moment is None else (moment.lane, moment.start_ns, moment.end_ns),
             path=self.path,
+            chat=sitting.chat,
         )
 
     def _state(self) -> str:

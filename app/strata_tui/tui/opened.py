@@ -28,12 +28,14 @@ class Opened:
     Attributes:
         engine: a `strata_tui.engine.Engine`.
         label: what to call it.
-        encode: a prompt to tokens.
+        encode: a prompt to tokens; True: by the chat template.
         decoder: a fresh decoder for one text.
         sampling: the sampling of a request by its number, from 0.
         end_tokens: tokens that end a text.
         max_tokens: of one text; 0 = up to the context.
-        prompts: the prompts to go through, over and over.
+        prompts: the prompts to go through, over and over, where they go in as they are.
+        chat_prompts: the same where they go in by the chat template; () = the file has none.
+        chat: how it begins.
         trace_meta: what stands in a trace beside the events.
         log: takes the lines of each request, if they are asked for.
         recording_header: makes the header of a recording; None = it can't be recorded.
@@ -46,12 +48,14 @@ class Opened:
 
     engine: Any
     label: ModelLabel
-    encode: Callable[[str], list[int]]
+    encode: Callable[[str, bool], list[int]]
     decoder: Callable[[], Decoder]
     sampling: Callable[[int], Any]
     end_tokens: list[int]
     max_tokens: int
     prompts: tuple[str, ...]
+    chat_prompts: tuple[str, ...]
+    chat: bool
     trace_meta: Callable[[], TraceMeta]
     log: Callable[[str], None] | None = None
     reports: frozenset[str] = frozenset()

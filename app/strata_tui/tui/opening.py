@@ -111,10 +111,9 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
     from strata_tui.record.trace import trace_meta
 
     chat = engine.model.has_template if options.chat is None else options.chat
-    prompts = CHAT_PROMPTS if chat else PROMPTS
-    if options.prompt is not None:
-        prompts = (options.prompt, *prompts)
-    engine.tokens_of(prompts[0], chat, options.thinking)  # a template that fails is said now
+    first = () if options.prompt is None else (options.prompt,)
+    prompts, chat_prompts = (*first, *PROMPTS), (*first, *CHAT_PROMPTS)
+    engine.tokens_of((chat_prompts if chat else prompts)[0], chat, options.thinking)  # what fails is said now
     label = ModelLabel(
         name=printable(engine.model.name, newlines=False),
         arch=printable(engine.model.architecture, newlines=False),
@@ -129,12 +128,14 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
     return Opened(
         engine=engine,
         label=label,
-        encode=lambda prompt: engine.tokens_of(prompt, chat, options.thinking),
+        encode=lambda prompt, chat: engine.tokens_of(prompt, chat, options.thinking),
         decoder=engine.tokenizer.decoder,
         sampling=lambda request: _sampling(options.sampling, request),
         end_tokens=[] if options.ignore_eos else engine.end_tokens,
         max_tokens=options.max_tokens,
         prompts=prompts,
+        chat_prompts=chat_prompts if engine.model.has_template else (),
+        chat=chat,
         trace_meta=lambda: trace_meta(engine),
         log=None if options.log is None else lambda line: _append(options.log, line),
         reports=options.reports,
@@ -167,12 +168,14 @@ def open_tape(tape: Playback) -> Opened:
     return Opened(
         engine=tape,
         label=recorded_label(recording),
-        encode=lambda prompt: [],
+        encode=lambda prompt, chat: [],
         decoder=_no_decoder,
         sampling=lambda request: None,
         end_tokens=[],
         max_tokens=0,
         prompts=(),
+        chat_prompts=(),
+        chat=False,
         trace_meta=recording.trace_meta,
         piece=recording.piece,
         about=lambda: about_recording(recording),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from strata_tui.tui.listening import Listening
@@ -16,12 +18,20 @@ class PromptLine(Listening, Input):
 
     Args:
         told: takes a line to tell.
+        change_state: the action, as textual calls it, that changes between chat and raw.
     """
 
-    def __init__(self, told: Callable[[str], None]) -> None:
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "change_state", "chat or raw", show=False)]
+
+    def __init__(self, told: Callable[[str], None], change_state: str) -> None:
         super().__init__(placeholder="n: a prompt of your own", compact=True, max_length=LONGEST)
         self._told = told
+        self._change_state = change_state
         self._is_full = False  # and it has been said
+
+    async def action_change_state(self) -> None:
+        """While a prompt is typed, letters are letters."""
+        await self.app.run_action(self._change_state)
 
     def restricted(self) -> None:
         """Said once for a prompt, not with every key."""

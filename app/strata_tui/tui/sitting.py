@@ -56,6 +56,12 @@ class Sitting:
         self.view.dropped = self.opened.engine.dropped_events
         return events
 
+    @property
+    def chat(self) -> bool | None:
+        """The next prompt goes in by the chat template; None: there is none, or no prompt."""
+        texts = self.texts
+        return texts.chat if isinstance(texts, Texts) and self.opened.chat_prompts else None
+
     def held(self) -> LaneState | None:
         """What holds the host back at present, if it holds back."""
         if self.switches.paused:

@@ -46,6 +46,7 @@ class Texts:
     def __init__(self, opened: Opened) -> None:
         self.n_started = 0
         self.stopped = False
+        self.chat = opened.chat  # the next prompt goes in by the chat template
         self.error = ""  # of the request that ended last
         self.ended: dict[str, Any] | None = None  # counters of a request that has just ended
         self._opened = opened
@@ -77,6 +78,11 @@ class Texts:
     def running(self) -> bool:
         """A text is being written."""
         return self._decoder is not None
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Those to go through."""
+        return self._opened.chat_prompts if self.chat else self._opened.prompts
 
     def give(self, prompt: str) -> None:
         """Write on this prompt as soon as the present text can end."""
@@ -142,11 +148,11 @@ class Texts:
         if self._given:
             prompt = self._given.popleft()
         else:
-            prompt = opened.prompts[self._next_prompt % len(opened.prompts)]
+            prompt = self.prompts[self._next_prompt % len(self.prompts)]
             self._next_prompt += 1
         self.error = ""
         try:
-            tokens = opened.encode(prompt)
+            tokens = opened.encode(prompt, self.chat)
             sampling = opened.sampling(self.n_started)
             begun_ns = opened.engine.now_ns()
             self._session.start(tokens, opened.max_tokens, sampling, opened.end_tokens)
