@@ -83,6 +83,10 @@ class TimeAxis:
         """Stay with the range shown last."""
         self.frozen = True
 
+    def end_at(self, at_ns: int) -> None:
+        """Move the range so that it ends there."""
+        self._left_ns = at_ns - self.span_ns
+
     def follow(self) -> None:
         """Back to live, with a span that follows the windows."""
         self.frozen, self.auto, self._sweep_due_ns = False, True, 0

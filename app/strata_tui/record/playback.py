@@ -71,6 +71,7 @@ class Playback:
 
     Attributes:
         begin_ns, end_ns: of the recording, on the events' clock.
+        toggles_ns: when a switch took effect.
         speed: how fast; see `faster`.
         held: the clock stands still.
     """
@@ -87,6 +88,7 @@ class Playback:
         ends = (events["start_ns"] + events["dur_ns"]).astype(np.int64)
         order = np.argsort(ends, kind="stable")
         self._events, self._ends = events[order], ends[order]
+        self.toggles_ns: list[int] = events["start_ns"][events["kind"] == Kind.toggle].tolist()
         self._next = 0  # the first event that is not there yet
         starts = [int(events["start_ns"].min())] if len(events) else []
         times = [t for r in recording.requests for t in (r.begin_ns, *(p.at_ns for p in r.pieces), r.end_ns)]
@@ -138,6 +140,21 @@ class Playback:
         self.now_ns()
         at = min(range(len(SPEEDS)), key=lambda i: abs(SPEEDS[i] - self.speed))
         self.speed = SPEEDS[min(max(at + steps, 0), len(SPEEDS) - 1)]
+
+    def seek(self, at_ns: int) -> bool:
+        """To a moment of the recording.
+
+        Returns:
+            True where it lies before the present one: then `events` gives all from the begin anew, and the
+            switches are again those of the begin.
+        """
+        before = self.now_ns()
+        self._at_ns = float(min(max(at_ns, self.begin_ns), self.end_ns))
+        if at_ns >= before:
+            return False
+        self._next = 0
+        self.switches = RecordedSwitches(self.recording.switches)
+        return True
 
     def skip(self) -> None:
         """To where the next text begins; to the end where none does."""

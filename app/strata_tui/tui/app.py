@@ -17,9 +17,10 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from strata_tui.terminal_text import counted, printable
-from strata_tui.tui.commands import BY_NAME, COMMANDS, SWITCHES_ARE_PAST, shown_keys
+from strata_tui.tui.commands import BY_NAME, COMMANDS, ONLY_A_REPLAY, SWITCHES_ARE_PAST, shown_keys
 from strata_tui.tui.face import Face
 from strata_tui.tui.glyphs import COLOUR, Glyphs
+from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.leaving import Audience
 from strata_tui.tui.listening import Listening, MainScreen
 from strata_tui.tui.load import Cancelled, Load
@@ -29,6 +30,7 @@ from strata_tui.tui.texts import Texts
 from strata_tui.tui.themed import Themed
 
 if TYPE_CHECKING:
+    from strata_tui.analysis.axis import TimeAxis
     from strata_tui.tui.desk import Severity
     from strata_tui.tui.flips import Flips
     from strata_tui.tui.framing import Framing
@@ -142,6 +144,20 @@ class Console(Listening, Themed):
             self._load_timer.stop()
 
     def _begin(self, opened: Opened) -> None:
+        self.load.end()
+        self._stop_looking()
+        self.face.panels.show("text")
+        if opened.tape is not None:
+            self.face.take_tape(opened.tape, self.seek)
+        self._sit_down(opened)
+        self.is_open = True
+        self.refresh_view()
+        if self._alive:
+            self._last_round = (time.thread_time(), time.monotonic())
+            self.set_timer(self._pace.interval_s, self._round)
+
+    def _sit_down(self, opened: Opened, axis: TimeAxis | None = None) -> None:
+        """Everything that is known is known from here on; a replay that goes back begins anew."""
         from strata_tui.tui.flips import Flips
         from strata_tui.tui.framing import Framing
         from strata_tui.tui.keeping import Keeping
@@ -149,21 +165,13 @@ class Console(Listening, Themed):
         from strata_tui.tui.moving import Moving
         from strata_tui.tui.sitting import Sitting
 
-        self.load.end()
-        self._stop_looking()
-        self.face.panels.show("text")
-        alive = self._alive
-        sitting = self.sitting = Sitting(opened, self.spawn if alive else _at_once, spare=alive)
+        spawn = self.spawn if self._alive else _at_once
+        sitting = self.sitting = Sitting(opened, spawn, spare=self._alive, axis=axis)
         self.framing = Framing(sitting)
         self.flips = Flips(sitting, self)
         self.moving = Moving(sitting, self.face.panels, self)
         self.keeping = Keeping(sitting, self)
         self.log_lines = LogLines(sitting, self.face.log_panel)
-        self.is_open = True
-        self.refresh_view()
-        if alive:
-            self._last_round = (time.thread_time(), time.monotonic())
-            self.set_timer(self._pace.interval_s, self._round)
 
     def close(self) -> None:
         """Wait for threads of this console and close the engine; idempotent. See `still_opens`."""
@@ -233,6 +241,47 @@ class Console(Listening, Themed):
             self.tell(LOCKED if command.past == SWITCHES_ARE_PAST else command.past, "warning")
             return
         command.does(self)
+
+    # -- a replay
+
+    def seek(self, at_ns: int) -> None:
+        """To a moment of the recording; back in time everything is taken over anew."""
+        tape, axis = self.sitting.opened.tape, self.sitting.axis
+        assert tape is not None
+        frozen = axis.frozen
+        axis.resume()
+        self.face.panels.hold(False)
+        if tape.seek(at_ns):
+            self.face.begin_anew()
+            self._sit_down(self.sitting.opened, axis)
+        self.sitting.looking.clear()
+        if frozen:
+            axis.end_at(tape.now_ns())
+            axis.freeze()
+        self.refresh_view()
+        self.face.panels.hold(frozen)
+
+    def seek_by(self, share: float) -> None:
+        """On (or back, where negative) by a share of the recording."""
+        tape = self.sitting.opened.tape
+        if tape is None:
+            self.tell(ONLY_A_REPLAY)
+        else:
+            self.seek(tape.now_ns() + int(share * (tape.end_ns - tape.begin_ns)))
+
+    # -- what is looked at
+
+    def on_lanes_panned(self, panned: Lanes.Panned) -> None:
+        if self.is_open:
+            self.moving.shift(panned.share)
+
+    def on_lanes_zoomed(self, zoomed: Lanes.Zoomed) -> None:
+        if self.is_open:
+            self.moving.zoom(zoomed.steps)
+
+    def on_lanes_pointed(self, pointed: Lanes.Pointed) -> None:
+        if self.is_open:
+            self.moving.point(pointed.lane, pointed.at_ns)
 
     def see(self, name: str) -> None:
         """A panel in place of the text, or the text again."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from strata_tui.tui.app import Console
 
 SWITCHES_ARE_PAST = "past"  # the line is that of the recording's own switches
+ONLY_A_REPLAY = "only a replay can be gone through; left and right move the view"
+SEEK_SHARE = 0.05  # of a recording, a key
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,16 @@ COMMANDS = (
     Command("screen-on", "shift+right", "a screen on in time", lambda c: c.moving.pan(1)),
     Command("zoom-in", "up", "zoom in", lambda c: c.moving.zoom(1)),
     Command("zoom-out", "down", "zoom out", lambda c: c.moving.zoom(-1)),
+    Command(
+        "seek-back",
+        "less_than_sign",
+        "a replay: back",
+        lambda c: c.seek_by(-SEEK_SHARE),
+        "by a twentieth of the recording; its bar can be clicked and dragged",
+    ),
+    Command("seek-on", "greater_than_sign", "a replay: on", lambda c: c.seek_by(SEEK_SHARE)),
+    Command("seek-begin", "home", "a replay: to its begin", lambda c: c.seek_by(-1)),
+    Command("seek-end", "end", "a replay: to its end", lambda c: c.seek_by(1)),
     Command("follow", "f", "follow", lambda c: c.moving.follow(), "back to live, zoom by itself"),
     Command(
         "gap", "u", "the longest gap", lambda c: c.moving.gap(), "and its cause; again: the next longest"
@@ -252,6 +264,8 @@ _SHOWN = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "full_stop": ".",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
     "plus": "+",
     "equals_sign": "=",
     "minus": "-",

@@ -23,6 +23,7 @@ from strata_tui.tui.problem import Problem, advice
 from strata_tui.tui.prompt_line import PromptLine
 from strata_tui.tui.prompt_state import PromptState
 from strata_tui.tui.rates import RatesPanel
+from strata_tui.tui.replay_bar import ReplayBar
 from strata_tui.tui.switches import SwitchBar
 from strata_tui.tui.text import TextPanel
 from strata_tui.tui.why import WhyPanel
@@ -30,6 +31,7 @@ from strata_tui.tui.window_table import WindowTable
 from strata_tui.tui.windows import Windows
 
 if TYPE_CHECKING:
+    from strata_tui.record.playback import Playback
     from strata_tui.tui.frame import Frame
     from strata_tui.tui.load import Load
     from strata_tui.tui.sitting import Sitting
@@ -56,6 +58,7 @@ class Face:
         tell: Callable[[str], None],
         set_class: SetClass,
     ) -> None:
+        self._glyphs = glyphs
         self._keys = keys
         self._load = load
         self._set_class = set_class
@@ -82,6 +85,7 @@ class Face:
         )
         self.prompt: PromptLine = PromptLine(tell, BY_NAME["chat"].action)
         self.prompt_state = PromptState(shown_keys(keys["chat"])[0], BY_NAME["chat"].action)
+        self.replay_bar: ReplayBar | None = None
         self.flip_line = FlipLine(glyphs)
         self.switch_bar = SwitchBar()
 
@@ -133,6 +137,20 @@ class Face:
         elif not error and self.problem.display:
             self.problem.clear()
 
+    def take_tape(self, tape: Playback, seek: Callable[[int], None]) -> None:
+        """A replay takes no prompt: where it is stands in its place."""
+        self.replay_bar = ReplayBar(tape, seek, self._glyphs)
+        asking = self.prompt.parent
+        assert isinstance(asking, Container)
+        self.prompt.display = self.prompt_state.display = False
+        asking.mount(self.replay_bar)
+
+    def begin_anew(self) -> None:
+        """Nothing has been told yet."""
+        self.text_panel.clear()
+        self.log_panel.clear()
+        self.table.hold(False)
+
     # -- a frame
 
     def show(self, frame: Frame, sitting: Sitting) -> None:
@@ -142,6 +160,8 @@ class Face:
         self.head.show(frame)
         self.switch_bar.show(frame)
         self.prompt_state.show(frame)
+        if self.replay_bar is not None:
+            self.replay_bar.look()
         self.lanes.show(frame)
         self.strip.show(frame)
         self.flip_line.show(sitting.measuring.line)

@@ -35,6 +35,9 @@ class Glyphs:
     parts: dict[str, str]  # of a stage's time; the words are those of analysis.why
     spark: str  # nine levels
     to_do: str  # before what a person should look at first
+    played: str  # of a replay's bar
+    to_come: str
+    handle: str
     done: str  # before what has been done
     failed: str
     pause: str
@@ -103,6 +106,9 @@ COLOUR = Glyphs(
     },
     spark=BLOCKS,
     to_do="▶",
+    played="━",
+    to_come="─",
+    handle="●",
     done="✓",
     failed="✕",
     pause="▮▮",
@@ -170,6 +176,9 @@ ASCII = Glyphs(
     },
     spark=" .:-=+*#@",
     to_do=">",
+    played="=",
+    to_come="-",
+    handle="O",
     done="+",
     failed="!",
     pause="||",

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.tui.columns import label_width
+from strata_tui.tui.dragging import Draggable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
 
@@ -60,8 +63,36 @@ _NARROW_COLUMNS = (
 )
 
 
-class Lanes(LineWidget):
-    """Draws a `Picture`: runs of like cells are one segment each, only changed rows are drawn anew."""
+WHEEL_SHARE = 0.1  # of the time that is seen, a notch
+
+
+class Lanes(Draggable, LineWidget):
+    """Draws a `Picture`: runs of like cells are one segment each, only changed rows are drawn anew.
+
+    The mouse moves in time (wheel, or held down), zooms (the wheel with ctrl) and points at spans.
+    """
+
+    class Panned(Message):
+        """By a share of the time that is seen; negative = back."""
+
+        def __init__(self, share: float) -> None:
+            super().__init__()
+            self.share = share
+
+    class Zoomed(Message):
+        """In (1) or out (-1)."""
+
+        def __init__(self, steps: int) -> None:
+            super().__init__()
+            self.steps = steps
+
+    class Pointed(Message):
+        """At what a lane did at a moment."""
+
+        def __init__(self, lane: int, at_ns: int) -> None:
+            super().__init__()
+            self.lane = lane
+            self.at_ns = at_ns
 
     PREFIX = "lanes"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -78,6 +109,40 @@ class Lanes(LineWidget):
         super().__init__(id=id)
         self.glyphs = glyphs
         self._frame: Frame | None = None
+        self._grasp: int | None = None  # the column that is held; None = it has not been moved
+        self._grasped_x = 0
+
+    # -- the mouse
+
+    def grasped(self, x: int, y: int) -> None:
+        self._grasp, self._grasped_x = None, x
+
+    def dragged(self, x: int, y: int) -> None:
+        """What is under the mouse stays there."""
+        before = self._grasped_x if self._grasp is None else self._grasp
+        if x != before:
+            self._grasp = x
+            self.post_message(self.Panned((before - x) / self.columns))
+
+    def let_go(self, x: int, y: int) -> None:
+        if self._grasp is None and self._frame is not None:
+            picture = self._frame.picture
+            rows, column = self._rows(picture), x - self.label_width
+            if 0 <= column < self.columns and 1 <= y <= len(rows):
+                at_ns = picture.t0_ns + (2 * column + 1) * (picture.t1_ns - picture.t0_ns) // (
+                    2 * self.columns
+                )
+                self.post_message(self.Pointed(rows[y - 1][0].stage, at_ns))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 1)
+
+    def _wheel(self, event: events.MouseEvent, by: int) -> None:
+        event.stop()
+        self.post_message(self.Zoomed(-by) if event.ctrl else self.Panned(by * WHEEL_SHARE))
 
     # -- geometry
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from strata_tui.tui.text import TextPanel
 
 
+MOST_EVENTS = 50_000  # at a time: a replay may have leapt far on
+
+
 class LogLines:
     """Made from events, as everything that is told."""
 
@@ -23,6 +26,7 @@ class LogLines:
     def verdicts(self, events: Events) -> None:
         """A line for each chain and verdict, while the log is looked at or STRATA_PIPELINE_LOG asks."""
         asked = "pipeline_log" in self._sitting.opened.reports
+        events = events[-MOST_EVENTS:]
         if asked or self._panel.display:
             self._say(self._of_verdicts.take(events), to_file=asked)
 

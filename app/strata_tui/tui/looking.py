@@ -94,6 +94,13 @@ class Looking:
         lane = self.moment.lane if self.moment is not None else self._lanes[0]
         self._put(lane, self.moment.middle_ns if self.moment is not None else self._axis.middle_ns)
 
+    def point(self, lane: int, at_ns: int) -> None:
+        """The cursor on the span at this moment; arrows go on from there."""
+        self.clear()
+        self._axis.freeze()
+        self.inspecting = True
+        self._put(lane, at_ns)
+
     def move(self, spans: int = 0, lanes: int = 0) -> None:
         """Along the lane, or to another one at the same time."""
         lane = self.moment.lane if self.moment is not None else self._lanes[0]

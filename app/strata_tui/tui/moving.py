@@ -47,7 +47,11 @@ class Moving:
         """By a share of the screen, or by a span where the cursor is on."""
         if self._looking.inspecting:
             self._look(lambda: self._looking.move(spans=1 if share > 0 else -1))
-            return
+        else:
+            self.shift(share)
+
+    def shift(self, share: float) -> None:
+        """By a share of the screen, whatever is looked at."""
         if not self._axis.frozen:
             self._hold(True)
         events = self._sitting.view.events
@@ -85,6 +89,10 @@ class Moving:
 
     def inspect(self) -> None:
         self._look(self._looking.inspect)
+
+    def point(self, lane: int, at_ns: int) -> None:
+        """The cursor on what a lane did at a moment."""
+        self._look(lambda: self._looking.point(lane, at_ns))
 
     def leave(self) -> None:
         """No cursor, nothing told."""

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from strata_tui.record.recording import Request
 
 
+MOST_PIECES = 2000  # shown at a time: behind a leap far on, what a panel would keep of them
+
+
 class _Cue(NamedTuple):
     at_ns: int
     text: str
@@ -51,9 +54,10 @@ class PlayedTexts:
 
         now = self._tape.now_ns()
         pieces: list[Piece] = []
+        begin = self._next
         while self._next < len(self._cues) and self._cues[self._next].at_ns <= now:
-            cue = self._cues[self._next]
             self._next += 1
+        for cue in self._cues[begin : self._next]:
             pieces.append((cue.text, cue.style))
             self.n_tokens = cue.n_tokens if cue.begins else self.n_tokens + cue.n_tokens
             if cue.begins:
@@ -64,7 +68,7 @@ class PlayedTexts:
             self.stopped, self.running = True, False
             note = self._tape.recording.note
             pieces.append(("\n[the recording ends here" + (f": {note}" if note else "") + "]\n", "note"))
-        return [(printable(text), style) for text, style in pieces if text]
+        return [(printable(text), style) for text, style in pieces[-MOST_PIECES:] if text]
 
 
 def _cues(request: Request) -> list[_Cue]:

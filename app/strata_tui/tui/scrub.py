@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from textual.message import Message
 from textual.strip import Strip
 
 from strata_tui.terminal_text import printable
+from strata_tui.tui.dragging import Draggable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_panel import LinePanel
 from strata_tui.tui.line_widget import LineWidget
@@ -52,8 +54,18 @@ class Place(LineWidget):
         return self.strip([*left, *right])
 
 
-class Scrub(LineWidget):
-    """A cell for each part of the text: below the line where B was faster, above it where it was slower."""
+class Scrub(Draggable, LineWidget):
+    """A cell for each part of the text: below the line where B was faster, above it where it was slower.
+
+    A click goes there, and so does dragging.
+    """
+
+    class Sought(Message):
+        """A token that the mouse asks for."""
+
+        def __init__(self, token: int) -> None:
+            super().__init__()
+            self.token = token
 
     PREFIX = "scrub"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"scrub--{name}" for name in ("dim", "gain", "loss", "here")}
@@ -72,6 +84,12 @@ class Scrub(LineWidget):
     @property
     def parts(self) -> int:
         return max(1, min(self.size.width - NAMES - SCALE, self._aligned.n_tokens))
+
+    def grasped(self, x: int, y: int) -> None:
+        part = min(max(0, x - NAMES), self.parts - 1)
+        self.post_message(self.Sought(part * self._aligned.n_tokens // self.parts))
+
+    dragged = let_go = grasped
 
     def render_line(self, y: int) -> Strip:
         if len(self._lost) != self.parts:

@@ -132,6 +132,15 @@ class SideBySide(Themed):
             self._different = self.aligned.most_different(PARTS)
         self._go(self._different.pop(0))
 
+    def on_scrub_sought(self, sought: Scrub.Sought) -> None:
+        self._go(sought.token)
+
+    def on_lanes_panned(self, panned: Lanes.Panned) -> None:
+        self._go(self.aligned.step(self.token, 1 if panned.share > 0 else -1))
+
+    def on_lanes_zoomed(self, zoomed: Lanes.Zoomed) -> None:
+        self.action_zoom(zoomed.steps)
+
     def _go(self, token: int) -> None:
         self.token = min(max(0, token), self.aligned.n_tokens - 1)
         self._show()

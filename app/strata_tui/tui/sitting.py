@@ -27,19 +27,27 @@ class Sitting:
     Args:
         spawn: runs a call in a thread; in tests at once.
         spare: look at what explaining and predicting cost; False in tests.
+        axis: goes on with this one.
     """
 
-    def __init__(self, opened: Opened, spawn: Callable[[Callable[[], None]], None], spare: bool) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        spawn: Callable[[Callable[[], None]], None],
+        spare: bool,
+        axis: TimeAxis | None = None,
+    ) -> None:
         label = opened.label
         self.opened = opened
         self.view = View(len(label.stages), draft_lane=label.has_draft_layer)
-        self.axis = TimeAxis()
+        self.axis = axis or TimeAxis()
         self.texts = Texts(opened) if opened.tape is None else PlayedTexts(opened.tape)
         self.explaining = Explaining(self.view, label.pipeline_max, spare=spare)
         self.predicting = Predicting(self.view, label, spawn, spare=spare)
         self.measuring = Measuring(self.view)
         self.looking = Looking(self.view, self.axis, label.has_draft_layer)
-        self.begin_ns = self.now_ns  # of the session: the ruler's zero
+        tape = opened.tape
+        self.begin_ns = self.now_ns if tape is None else tape.begin_ns  # of the session: the ruler's zero
 
     @property
     def now_ns(self) -> int:

@@ -106,6 +106,13 @@ class TextPanel(LinePanel):
         self._held = self._top < last
         self.refresh()
 
+    def clear(self) -> None:
+        """Nothing has come yet."""
+        self._wrapped = Wrapped(self._wrapped.width)
+        self._top, self._held = 0, False
+        self._foreseen, self._foreseen_lines = (), []
+        self.refresh()
+
     def _line(self, number: int) -> TextLine:
         ahead = number - (self._wrapped.end - 1)
         if 0 <= ahead < len(self._foreseen_lines):
