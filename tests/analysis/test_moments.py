@@ -45,6 +45,38 @@ def test_the_longest_gap_comes_first_with_its_cause() -> None:
     assert gaps(EVENTS, 2, 10, 145, most=1) == found[:1]
 
 
+STALLED = np.concatenate(
+    [
+        make(Kind.request_begin, 0, window=1),
+        make(Kind.window, 10, window=1, rows=2, a=3),
+        make(Kind.run, 10, 10, 1, 0, rows=2),
+        make(Kind.run, 20, 10, 1, 1, rows=2),
+        make(Kind.run, 30, 200, 1, 2, rows=2),  # twenty times as long as the others
+        make(Kind.verdict, 230, 5, 1, rows=2, a=1, b=2),
+        make(Kind.draft_step, 235, 60, 1, stage=254),
+        make(Kind.window, 295, window=2, rows=2, a=5),
+        make(Kind.run, 295, 10, 2, 0, rows=2),
+        make(Kind.run, 305, 10, 2, 1, rows=2),
+        make(Kind.run, 315, 10, 2, 2, rows=2),
+        make(Kind.verdict, 325, 5, 2, rows=2, a=0, b=1),
+    ]
+)
+
+
+def test_what_all_wait_for_is_told_once_and_first() -> None:
+    """Stages 0 and 1 wait from 20 and 30 for stage 2; from 235 on all three wait for the draft chain."""
+    first, second, *others = gaps(STALLED, 3, 10, 330)
+    assert (first.who, first.text) == ("2 of 3 stages", "wait while stage 2 runs window 1, 2 rows")
+    assert (first.lane, first.start_ns, first.end_ns) == (0, 20, 235)
+    assert (second.who, second.text) == ("all 3 stages", "wait for the draft chain")
+    assert second.end_ns - second.start_ns == 60
+    assert not any(gap.start_ns < 235 < gap.end_ns and gap.end_ns - gap.start_ns > 100 for gap in others)
+
+
+def test_one_that_waits_alone_is_told_as_its_own() -> None:
+    assert [gap.who for gap in gaps(EVENTS, 2, 10, 145)[:3]] == ["", "", ""]
+
+
 def test_a_lane_is_work_and_idle_time_without_a_hole() -> None:
     for stage in (0, 1):
         spans = of_lane(EVENTS, 2, stage, 10, 145)

@@ -33,7 +33,7 @@ def in_the_prompt(its: Terminal) -> None:
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_ends_it_whatever_is_queued(queue: str, number: signal.Signals) -> None:
     with terminal(model()) as its:
         opened(its)

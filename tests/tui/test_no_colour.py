@@ -29,6 +29,15 @@ def test_no_colour_is_sent_whatever_is_looked_at() -> None:
         assert sent(its.out) <= ALLOWED
 
 
+def test_a_locale_without_utf_8_is_drawn_with_ascii() -> None:
+    with terminal(model(), LC_ALL="C") as its:
+        its.read_until(b"live")
+        its.read_until(b"LC_ALL=C is n")  # folded wherever it is
+        its.process.terminate()
+        its.wait()
+        assert "\u2588".encode() not in its.out and "\u25cf".encode() not in its.out
+
+
 def test_with_colour_it_would_be() -> None:
     with terminal(model()) as its:
         its.read_until(b"live")

@@ -54,7 +54,7 @@ async def test_why_scrolls_where_it_has_no_room() -> None:
         await seat.play(1000)
         await seat.press("y", ms=600)
         assert "path " not in seat.screen
-        await seat.press("pagedown", "pagedown", ms=0)
+        await seat.press("pagedown", "pagedown", "pagedown", ms=0)
         assert "path " in seat.screen
         await seat.press("pageup", "pageup", "pageup", ms=0)
         assert "why: the last" in seat.screen

@@ -158,12 +158,13 @@ def timelines(events: Events, n_stages: int, t0: int, t1: int) -> list[Timeline]
         mine = events[events["stage"] == stage]
         work = _spans(mine, _OF_PROGRAM)
         programs = _programs(mine)
+        starts = [program.start_ns for program in programs]
         waits = _by_window(mine[mine["kind"] == Kind.wait_ready])
         idle: list[tuple[int, int, int]] = []
         edges, states = flatten(work, t0, t1)
         for i in np.flatnonzero(states == 0).tolist():
             gap = int(edges[i]), int(edges[i + 1])
-            pieces = story.blame(*gap, stage, programs, upstream, waits)
+            pieces = story.blame(*gap, stage, programs, starts, upstream, waits)
             idle += [piece for piece in pieces if piece[0] < piece[1]]
         causes = np.zeros(len(idle), SPAN_DTYPE)
         for name, column in zip(("start", "end", "state"), zip(*idle, strict=True), strict=False):
@@ -235,11 +236,12 @@ class _Story:
         end: int,
         stage: int,
         programs: list[_Program],
+        starts: list[int],
         upstream: _Upstream | None,
         waits: dict[int, tuple[int, int]],
     ) -> Iterator[tuple[int, int, int]]:
         """The pieces (start, end, cause) of an idle time [begin, end), host time left out."""
-        at = bisect_left(programs, end, key=lambda program: program.start_ns)
+        at = bisect_left(starts, end)
         while at < len(programs) and programs[at].speculative:  # it makes way for the run behind it
             at += 1
         if at == len(programs):

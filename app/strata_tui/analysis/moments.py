@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +34,7 @@ _WAITS = {
     "host": "for the host: to notice, stage or launch",
     "no_work": "for nothing: there is no work",
 }
+TOGETHER = 0.7  # of their time: gaps of several stages that overlap so far are one
 _MISSES = {
     MissCause.drafts_wrong: "a draft was wrong",
     MissCause.bonus_wrong: "only the guessed bonus was wrong",
@@ -42,12 +44,17 @@ _MISSES = {
 
 @dataclass(frozen=True)
 class Moment:
-    """A span of a lane, or a moment of it (of no length), in words."""
+    """A span of a lane, or a moment of it (of no length), in words.
+
+    Attributes:
+        who: does what the text says; "" = the lane.
+    """
 
     lane: int
     start_ns: int
     end_ns: int
     text: str
+    who: str = ""
 
     @property
     def middle_ns(self) -> int:
@@ -85,14 +92,55 @@ def misses(events: Events) -> list[Moment]:
 
 
 def gaps(events: Events, n_stages: int, t0: int, t1: int, most: int = 20) -> list[Moment]:
-    """The longest idle times of any stage with one cause, the longest first; time without work left out."""
+    """The longest idle times of any stage with one cause, the longest first; time without work left out.
+
+    What several stages wait through at the same time is one gap: it is told with what they all wait for, the
+    program that runs meanwhile if one does.
+    """
     found = [
         gap
         for stage, line in enumerate(timelines(events, n_stages, t0, t1))
         for gap in _idle(stage, line)
         if _WAITS["no_work"] not in gap.text
     ]
-    return sorted(found, key=lambda gap: gap.start_ns - gap.end_ns)[:most]
+    left = sorted(found, key=lambda gap: gap.start_ns - gap.end_ns)[: most * n_stages]
+    told: list[Moment] = []
+    while left and len(told) < most:
+        longest = left[0]
+        together = [gap for gap in left if _overlap(longest, gap) >= TOGETHER]
+        left = [gap for gap in left if gap not in together]
+        told.append(_of_all(longest, together, events, n_stages))
+    return told
+
+
+def _overlap(a: Moment, b: Moment) -> float:
+    """The share of the time of both together in which they overlap."""
+    both = min(a.end_ns, b.end_ns) - max(a.start_ns, b.start_ns)
+    return both / (max(a.end_ns, b.end_ns) - min(a.start_ns, b.start_ns))
+
+
+def _of_all(longest: Moment, together: list[Moment], events: Events, n_stages: int) -> Moment:
+    """One gap for all stages that wait through it."""
+    stages = {gap.lane for gap in together}
+    if len(stages) < 2:
+        return longest
+    who = f"all {n_stages} stages" if len(stages) == n_stages else f"{len(stages)} of {n_stages} stages"
+    return replace(longest, text=_awaited(longest, together, events, stages), who=who)
+
+
+def _awaited(longest: Moment, together: list[Moment], events: Events, stages: set[int]) -> str:
+    """The program that runs most of the time, on a stage that doesn't wait; else the cause of most of it."""
+    programs = events[np.isin(events["kind"], _OF_STAGE) & ~np.isin(events["stage"], list(stages))]
+    starts = programs["start_ns"].astype(np.int64)
+    ends = starts + programs["dur_ns"].astype(np.int64)
+    covered = np.minimum(ends, longest.end_ns) - np.maximum(starts, longest.start_ns)
+    if len(covered) and 2 * covered.max() > longest.end_ns - longest.start_ns:
+        _, _, window, kind, stage, rows, _, b = programs[int(covered.argmax())].tolist()
+        return f"wait while stage {stage} {_told(kind, window, rows, b)}"
+    causes: Counter[str] = Counter()
+    for gap in together:
+        causes[gap.text] += gap.end_ns - gap.start_ns
+    return causes.most_common(1)[0][0].replace("waits", "wait", 1)
 
 
 def of_lane(events: Events, n_stages: int, lane: int, t0: int, t1: int) -> list[Moment]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from strata_tui.errors import BadInput
@@ -75,18 +75,36 @@ def compare_console(comparison: Comparison, ascii_only: bool) -> int:
     aligned = Aligned(comparison)
     if aligned.is_empty:
         raise BadInput("[compare] expected a token that both runs wrote, got none")
-    app = SideBySide(aligned, _glyphs(ascii_only))
+    app = SideBySide(aligned, glyphs_for(ascii_only)[0])
     with WayOut(app):
         app.run()
     return _exit_code(app)
 
 
-def _glyphs(ascii_only: bool) -> Glyphs:
-    return ASCII if ascii_only else MONO if os.environ.get("NO_COLOR") else COLOUR
+def glyphs_for(ascii_only: bool, environment: Mapping[str, str] = os.environ) -> tuple[Glyphs, str]:
+    """The shapes that the terminal can show, and a line where that is not what one would expect."""
+    if ascii_only:
+        return ASCII, ""
+    in_browser = environment.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+    locale = not_utf8(environment)
+    if locale and not in_browser:
+        return ASCII, f"{locale} is not UTF-8: drawn with ASCII characters, as with --ascii"
+    return (MONO if environment.get("NO_COLOR") else COLOUR), ""
+
+
+def not_utf8(environment: Mapping[str, str]) -> str:
+    """The setting that says that the terminal's characters are not UTF-8, as NAME=VALUE; "" = none does."""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        if value := environment.get(name):
+            codeset = value.partition("@")[0].partition(".")[2].replace("-", "").lower()
+            return "" if codeset == "utf8" else f"{name}={value}"
+    return ""
 
 
 def _show(opening: Callable[[Load], Opened], ascii_only: bool, notes: tuple[str, ...] = ()) -> int:
-    app = Console(opening, _glyphs(ascii_only), notes=notes, keys=load_keys(key_file()))
+    glyphs, note = glyphs_for(ascii_only)
+    notes = (*notes, note) if note else notes
+    app = Console(opening, glyphs, notes=notes, keys=load_keys(key_file()))
     try:
         with WayOut(app):
             app.run()

@@ -10,8 +10,8 @@ from strata_tui.analysis.why import Why, explain
 if TYPE_CHECKING:
     from strata_tui.analysis.view import View
 
-OFTEN_NS = 500_000_000
-COST_SHARE = 0.02  # of a core
+OFTEN_NS = 250_000_000  # as the figures beside it
+COST_SHARE = 0.05  # of a core, while it is looked at
 
 
 class Explaining:

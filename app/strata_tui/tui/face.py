@@ -81,7 +81,8 @@ class Face:
                 "why": self.why_panel,
                 "table": self.table,
                 "model": self.model_panel,
-            }
+            },
+            (shown_keys(keys["look-back"])[0], shown_keys(keys["look-on"])[0]),
         )
         self.prompt: PromptLine = PromptLine(tell, BY_NAME["chat"].action)
         self.prompt_state = PromptState(shown_keys(keys["chat"])[0], BY_NAME["chat"].action)
@@ -103,7 +104,8 @@ class Face:
         yield self.flip_line
         yield self.switch_bar
         shown = [(shown_keys(self._keys[c.name])[0], c.short, c.action) for c in COMMANDS if c.short]
-        yield KeyBar([*shown, ("^p", "palette", "command_palette")])
+        palette = ("^p", "palette", "command_palette")
+        yield KeyBar([*shown, palette], (BY_NAME["quit"].action, BY_NAME["help"].action))
 
     def begin(self) -> None:
         """Before there is a model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +17,7 @@ from textual.strip import Strip
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
 from strata_tui.tui.columns import label_width
+from strata_tui.tui.contrast import contrast
 from strata_tui.tui.dragging import Draggable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
@@ -313,7 +315,7 @@ class Lanes(Draggable, LineWidget):
         label = f"{sign}{window}" if length > len(f"{sign}{window}") else sign
         if not label or length <= len(label):
             return [Segment(fill, style)]
-        named = Style(color=style.bgcolor, bgcolor=style.color) if self.glyphs is COLOUR else style
+        named = _on_its_colour(style, self.style("toggle")) if self.glyphs is COLOUR else style
         return [Segment(fill[:1], style), Segment(label, named), Segment(fill[len(label) + 1 :], style)]
 
     def _label(self, model: ModelLabel, stage: int, row: int) -> list[Segment]:
@@ -372,6 +374,19 @@ def _is_blank(picture: Picture) -> bool:
 def _fitted(text: str, width: int, style: Style) -> Segment:
     """Cut or filled to `width` cells, the last one blank."""
     return Segment(f"{text[: width - 1]:<{width}}", style)
+
+
+@lru_cache(256)
+def _on_its_colour(style: Style, strong: Style) -> Style:
+    """Words on a run: in the background's colour, or in the strongest where that is told apart better."""
+    fill = style.color
+    choices = [
+        (c.triplet, c) for c in (style.bgcolor, strong.color) if c is not None and c.triplet is not None
+    ]
+    if fill is None or fill.triplet is None or not choices:
+        return Style(color=style.bgcolor, bgcolor=fill)  # a terminal's own colours: nobody knows them
+    behind = fill.triplet
+    return Style(color=max(choices, key=lambda choice: contrast(choice[0], behind))[1], bgcolor=fill)
 
 
 class _Ruler:

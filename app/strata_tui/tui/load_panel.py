@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from rich.segment import Segment
-from textual.strip import Strip
-
 from strata_tui.tui.about import size
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_panel import LinePanel
 from strata_tui.tui.load import STEPS, Load, Step
+from strata_tui.tui.page_panel import Line, PagePanel, Part
 
-Part = tuple[str, str]  # component class, text
-Line = tuple[Part, ...]
 OFTEN_S = 0.1
 NAMES = 14  # cells, the mark among them
 FIGURES = 51  # cells behind a bar
@@ -22,7 +17,7 @@ MOST_BAR = 40
 LEFT_FROM_S = 2.0  # less need not be told
 
 
-class LoadPanel(LinePanel):
+class LoadPanel(PagePanel):
     """Stands where the text will, until there is a model."""
 
     PREFIX = "load"
@@ -34,24 +29,13 @@ class LoadPanel(LinePanel):
         super().__init__(id=id)
         self._load = load
         self._glyphs = glyphs
-        self._lines: list[Line] = []
 
     def look(self) -> None:
         """Draw what has changed."""
-        told = list(lines(self._load, self._glyphs, self.size.width))
-        if told != self._lines:
-            self._lines = told
-            self.refresh()
+        self.tell(list(lines(self._load, self._glyphs, self.size.width)))
 
     def on_resize(self) -> None:
         self.look()
-
-    def scroll_lines(self, n: int) -> None:
-        """It always has room: a line a step."""
-
-    def render_line(self, y: int) -> Strip:
-        line = self._lines[y] if y < len(self._lines) else ()
-        return self.strip([Segment(text, self.style(name)) for name, text in line])
 
 
 def lines(load: Load, glyphs: Glyphs, width: int) -> Iterator[Line]:

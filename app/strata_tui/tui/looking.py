@@ -142,7 +142,7 @@ class Looking:
         m = self.moment
         if m is None:
             return ""
-        where = {DRAFT_LANE: "draft", HOST_LANE: "host"}.get(m.lane, f"stage {m.lane}")
+        where = m.who or {DRAFT_LANE: "draft", HOST_LANE: "host"}.get(m.lane, f"stage {m.lane}")
         length = f", {(m.end_ns - m.start_ns) / 1e6:.3f} ms" if m.end_ns > m.start_ns else ""
         return f"{where}: {m.text}{length}, at {(m.start_ns - begin_ns) / 1e9:.6f} s"
 

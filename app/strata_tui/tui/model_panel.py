@@ -6,25 +6,20 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
-from textual.strip import Strip
-
 from strata_tui.terminal_text import printable
 from strata_tui.tui.about import size
-from strata_tui.tui.line_panel import LinePanel
+from strata_tui.tui.page_panel import Line, PagePanel
 
 if TYPE_CHECKING:
     from strata_tui.tui.about import About, StageAbout
 
-Part = tuple[str, str]
-Line = tuple[Part, ...]
 NAMES = 14
 MEMORY = ("weights", "K/V", "state", "snapshots", "buffers")
 COLUMN = 11
 
 
-class ModelPanel(LinePanel):
-    """Does not change while it is looked at; scrolls where it has no room."""
+class ModelPanel(PagePanel):
+    """Does not change while it is looked at."""
 
     PREFIX = "model"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"model--{name}" for name in ("dim", "value", "title")}
@@ -32,8 +27,6 @@ class ModelPanel(LinePanel):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._about: About | None = None
-        self._lines: list[Line] = []
-        self._top = 0
 
     @property
     def is_filled(self) -> bool:
@@ -48,20 +41,10 @@ class ModelPanel(LinePanel):
         self._compose_lines()
 
     def _compose_lines(self) -> None:
-        if self._about is not None:
-            self._lines = list(lines(self._about, self.size.width))
-            self.scroll_lines(0)
-
-    def scroll_lines(self, n: int) -> None:
-        self._top = min(max(0, self._top + n), max(0, len(self._lines) - self.size.height))
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        if self._about is None and y == 0:
-            return self.strip([Segment(" reading the model's directory", self.style("dim"))])
-        at = self._top + y
-        line = self._lines[at] if at < len(self._lines) else ()
-        return self.strip([Segment(text, self.style(name)) for name, text in line])
+        if self._about is None:
+            self.tell([(("dim", " reading the model's directory"),)])
+        else:
+            self.tell(list(lines(self._about, self.size.width)))
 
 
 def lines(about: About, width: int) -> Iterator[Line]:

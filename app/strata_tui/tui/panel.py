@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from strata_tui.tui.line_panel import LinePanel
+from strata_tui.tui.page_panel import PagePanel
 
 TEXT = "text"
 
@@ -14,10 +15,14 @@ class Panels:
 
     Args:
         panels: by name, TEXT among them.
+        page_keys: as shown: look back, look on.
     """
 
-    def __init__(self, panels: Mapping[str, LinePanel]) -> None:
+    def __init__(self, panels: Mapping[str, LinePanel], page_keys: tuple[str, str]) -> None:
         self._panels = dict(panels)
+        for panel in self._panels.values():
+            if isinstance(panel, PagePanel):
+                panel.page_keys = page_keys
         self.shown = TEXT
 
     @property

@@ -11,8 +11,8 @@ from textual.strip import Strip
 from strata_tui.terminal_text import printable
 from strata_tui.tui.dragging import Draggable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_panel import LinePanel
 from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.page_panel import PagePanel
 from strata_tui.tui.wrap import TextLine, Wrapped
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class Words(LineWidget):
         return self.strip([Segment(" "), *(Segment(text, self.style(style)) for text, style in line)])
 
 
-class Figures(LinePanel):
-    """What `strata-tui compare` prints, below the lanes as far as there is room."""
+class Figures(PagePanel):
+    """What `strata-tui compare` prints, below the lanes."""
 
     PREFIX = "table"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--value"}
@@ -155,14 +155,8 @@ class Figures(LinePanel):
         super().__init__()
         from strata_tui.record.comparison_report import comparison_lines
 
-        self._lines = [printable(line, newlines=False) for line in comparison_lines(aligned.comparison)]
-        self._top = 0
+        lines = comparison_lines(aligned.comparison)
+        self.tell([(("value", f" {printable(line, newlines=False)}"),) for line in lines])
 
-    def scroll_lines(self, n: int) -> None:
-        self._top = min(max(0, self._top + n), max(0, len(self._lines) - self.size.height))
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        at = self._top + y
-        line = self._lines[at] if at < len(self._lines) else ""
-        return self.strip([Segment(f" {line}", self.style("value"))])
+    def on_resize(self) -> None:
+        self.scroll_lines(0)

@@ -73,7 +73,8 @@ class SideBySide(Themed):
         yield from self.lanes
         self.figures = Figures(self.aligned)
         yield self.figures
-        yield KeyBar([(shown_key(key), words, action) for key, action, words in _KEYS if key in _BAR])
+        shown = [(shown_key(key), words, action) for key, action, words in _KEYS if key in _BAR]
+        yield KeyBar(shown, ("quit",))
 
     def on_mount(self) -> None:
         self.dress()

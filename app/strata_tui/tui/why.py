@@ -6,18 +6,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
-from textual.strip import Strip
-
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_panel import LinePanel
+from strata_tui.tui.page_panel import Line, PagePanel, Part
 
 if TYPE_CHECKING:
     from strata_tui.analysis.why import Why
     from strata_tui.tui.frame import StageLabel
 
-Part = tuple[str, str]  # component class, text
-Line = tuple[Part, ...]
 PARTS = {
     "run": ("run", "run"),
     "commit": ("cmt", "commit"),
@@ -36,8 +31,8 @@ LABEL_WIDTH = 9
 LEAST_BAR = 18  # cells; columns of the least weight make room for it
 
 
-class WhyPanel(LinePanel):
-    """Lines that change once or twice a second: they are for reading. Scrolls where they have no room."""
+class WhyPanel(PagePanel):
+    """Lines that change a few times a second at most: they are for reading."""
 
     PREFIX = "why"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"why--{part.replace('_', '-')}" for part in PARTS} | {
@@ -55,8 +50,6 @@ class WhyPanel(LinePanel):
         self._stages: tuple[StageLabel, ...] = ()
         self._flips: tuple[str, ...] = ()
         self._modelled = ""
-        self._lines: list[Line] = []
-        self._top = 0
 
     def show(
         self,
@@ -72,35 +65,16 @@ class WhyPanel(LinePanel):
             modelled: what each switch is predicted to give.
         """
         self._why, self._stages, self._flips, self._modelled = why, stages, flips, modelled
-        self._compose_lines()
+        self.tell(list(self._told()))
 
     def on_resize(self) -> None:
-        self._compose_lines()
-
-    def _compose_lines(self) -> None:
-        lines = list(self._told())
-        if lines != self._lines:
-            self._lines = lines
-            self._top = min(self._top, max(0, len(lines) - self.size.height))
-            self.refresh()
+        self.tell(list(self._told()))
 
     def _told(self) -> Iterator[Line]:
         if self._why is None:
             yield (("dim", " why: waiting for the first windows"),)
             return
         yield from lines(self._why, self._stages, self._flips, self._modelled, self.glyphs, self.size.width)
-
-    # -- what every panel can do
-
-    def scroll_lines(self, n: int) -> None:
-        """Up (negative) or down."""
-        self._top = min(max(0, self._top + n), max(0, len(self._lines) - self.size.height))
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        at = self._top + y
-        line = self._lines[at] if at < len(self._lines) else ()
-        return self.strip([Segment(text, self.style(name)) for name, text in line])
 
 
 def lines(
