@@ -13,9 +13,10 @@ namespace strata {
 /// Reads a GGUF header from front to back; every read is checked against the bytes left. Layout (all
 /// little-endian):
 ///   "GGUF", version u32, tensor count u64, key count u64
-///   each key:     name, value type u32, value (string: length u64, bytes; array: type u32, count u64,
-///   elements) each tensor:  name, n_dims u32, dims u64 x n_dims, type u32, offset u64 (from the start of the
-///   data) padding to the alignment, data
+///   each key:     name, value type u32, value
+///   each tensor:  name, n_dims u32, dims u64 x n_dims, type u32, offset u64 (from the start of the data)
+///   padding to the alignment, data
+/// A name is a string. A string: length u64, bytes. An array: element type u32, count u64, elements.
 /// Source: the GGUF specification in ggml's docs.
 class GgufReader {
   public:

@@ -6,25 +6,26 @@
 /// ggml's quantised blocks, as GGUF files hold them: little-endian, packed, at any address. d and m are
 /// float16.
 ///
-/// type  values bytes  offset: field                                         value i of the block
-/// Q4_0    32    18    0: d, 2: qs[16]                                       d * (q_i - 8)
-/// Q4_1    32    20    0: d, 2: m, 4: qs[16]                                 d * q_i + m
-/// Q5_0    32    22    0: d, 2: qh (32 bits), 6: qs[16]                      d * (q_i - 16)
-/// Q5_1    32    24    0: d, 2: m, 4: qh, 8: qs[16]                          d * q_i + m
-/// Q8_0    32    34    0: d, 2: int8 q[32]                                   d * q_i
-/// Q4_K   256   144    0: d, 2: dmin, 4: scales[12], 16: qs[128]             d * sc_j * q_i - dmin * m_j
-/// Q5_K   256   176    0: d, 2: dmin, 4: scales[12], 16: qh[32], 48: qs[128] the same; j = i / 32
-/// Q6_K   256   210    0: ql[128], 128: qh[64], 192: int8 scales[16],        d * sc_j * (q_i - 32)
-///                       208: d                                              j = i / 16
-/// Q2_K   256    84    0: scales[16], 16: qs[64], 80: d, 82: dmin            d * sc_j * q_i - dmin * m_j; j =
-/// i / 16 Q3_K   256   110    0: hmask[32], 32: qs[64], 96: scales[12], 108: d      d * sc_j * (q_i - 4); j =
-/// i / 16 IQ4_NL  32    18    0: d, 2: qs[16]                                       d * level[q_i] IQ4_XS 256
-/// 136    0: d, 2: scales_h (16 bits), 4: scales_l[4], 8: qs    d * (sc_j - 32) * level[q_i]; j = i / 32
-/// IQ3_S  256   110    0: d, 2: qs[64], 66: qh[8], 74: signs[32],            d * (2 sc_j + 1) * v_i; j = i /
-/// 32
+/// type    values bytes  offset: field                               value i of the block
+/// Q4_0      32    18    0: d, 2: qs[16]                             d * (q_i - 8)
+/// Q4_1      32    20    0: d, 2: m, 4: qs[16]                       d * q_i + m
+/// Q5_0      32    22    0: d, 2: qh (32 bits), 6: qs[16]            d * (q_i - 16)
+/// Q5_1      32    24    0: d, 2: m, 4: qh, 8: qs[16]                d * q_i + m
+/// Q8_0      32    34    0: d, 2: int8 q[32]                         d * q_i
+/// IQ4_NL    32    18    0: d, 2: qs[16]                             d * level[q_i]
+/// Q2_K     256    84    0: scales[16], 16: qs[64], 80: d, 82: dmin  d * sc_j * q_i - dmin * m_j; j = i / 16
+/// Q3_K     256   110    0: hmask[32], 32: qs[64], 96: scales[12],   d * sc_j * (q_i - 4); j = i / 16
+///                       108: d
+/// Q4_K     256   144    0: d, 2: dmin, 4: scales[12], 16: qs[128]   d * sc_j * q_i - dmin * m_j; j = i / 32
+/// Q5_K     256   176    0: d, 2: dmin, 4: scales[12], 16: qh[32],   the same
+///                       48: qs[128]
+/// Q6_K     256   210    0: ql[128], 128: qh[64],                    d * sc_j * (q_i - 32); j = i / 16
+///                       192: int8 scales[16], 208: d
+/// IQ4_XS   256   136    0: d, 2: scales_h (16 bits),                d * (sc_j - 32) * level[q_i]; j = i / 32
+///                       4: scales_l[4], 8: qs[128]
+/// IQ3_S    256   110    0: d, 2: qs[64], 66: qh[8], 74: signs[32],  d * (2 sc_j + 1) * v_i; j = i / 32
 ///                       106: scales[4]
-/// IQ3_XXS 256   98    0: d, 2: qs[64], 66: 8 x 32 bits                      d / 4 * (2 sc_j + 1) * v_i; j =
-/// i / 32
+/// IQ3_XXS  256    98    0: d, 2: qs[64], 66: 8 x 32 bits            d / 4 * (2 sc_j + 1) * v_i; j = i / 32
 ///
 /// Blocks of 32: value i < 16 is the low nibble of qs[i], value 16 + i the high one; bit i of qh is value i's
 /// fifth bit.

@@ -6,14 +6,13 @@
 /// those with kernels. Of the others (256 values; d a float16; k counts groups of 8 values, j groups of 16 or
 /// 32):
 ///
-/// type    bytes  offset: field                                       value i of group k
-/// IQ2_XXS  66    0: d, 2: 8 x (4 entries of a byte, 32 bits)         d / 8 * (2 sc_j + 1) * v_i; j = k / 4
-/// IQ2_XS   74    0: d, 2: 32 x 16 bits, 66: scales[8]                d / 8 * (2 sc_j + 1) * v_i; j = k / 2
-/// IQ2_S    82    0: d, 2: qs[32], 34: signs[32], 66: qh[8],          the same
-///                  74: scales[8]
-/// IQ1_S    50    0: d, 2: qs[32], 34: 8 x 16 bits                    d * (2 sc_j + 1) * (v_i +- 1/8); j = k
-/// / 4 IQ1_M    56    0: qs[32], 32: qh[16], 48: 4 x 16 bits              d * (2 sc_j + 1) * (v_i +- 1/8); j
-/// = k / 2
+/// type     bytes  offset: field                                 value i of group k
+/// IQ2_XXS   66    0: d, 2: 8 x (4 entries of a byte, 32 bits)   d / 8 * (2 sc_j + 1) * v_i; j = k / 4
+/// IQ2_XS    74    0: d, 2: 32 x 16 bits, 66: scales[8]          d / 8 * (2 sc_j + 1) * v_i; j = k / 2
+/// IQ2_S     82    0: d, 2: qs[32], 34: signs[32], 66: qh[8],    the same
+///                 74: scales[8]
+/// IQ1_S     50    0: d, 2: qs[32], 34: 8 x 16 bits              d * (2 sc_j + 1) * (v_i +- 1/8); j = k / 4
+/// IQ1_M     56    0: qs[32], 32: qh[16], 48: 4 x 16 bits        d * (2 sc_j + 1) * (v_i +- 1/8); j = k / 2
 ///
 /// IQ2_XXS: signs and scale as in IQ3_XXS. IQ2_XS: the low 9 bits are the entry, the high 7 the signs of the
 /// first seven values. IQ2_S: the entry is qs[k] with two bits of qh[k / 4] above it. IQ2_XS, IQ2_S: sc_j is
