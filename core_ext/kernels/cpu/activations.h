@@ -18,6 +18,9 @@
 /// that registers of 32 bytes hold quads of the groups 0, 2, 4, 6 or 1, 3, 5, 7, quad j in the low half and j
 /// + 4 in the high one.
 namespace strata::cpu {
+// Unnamed: every instruction set's file compiles these for itself, and the linker must not pick one of them
+// for all.
+namespace {
 
 constexpr size_t align64(size_t bytes) { return (bytes + 63) & ~size_t{63}; }
 
@@ -48,4 +51,5 @@ constexpr int place_256(int quad) {
     return 32 * (group % 2 * 4 + j % 4) + 16 * (j / 4) + 4 * (group / 2);
 }
 
+}  // namespace
 }  // namespace strata::cpu

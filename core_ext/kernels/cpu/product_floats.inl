@@ -7,7 +7,7 @@ namespace {
 
 struct F32Weights {
     static constexpr int BYTES = 4;
-    static V16 load(const uint8_t* p) { return load16(reinterpret_cast<const float*>(p)); }
+    static V16 load(const uint8_t* p) { return load16_f32(p); }
 };
 struct F16Weights {
     static constexpr int BYTES = 2;

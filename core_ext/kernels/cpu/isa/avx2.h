@@ -3,10 +3,9 @@
 #include "kernels/cpu/isa/avx.h"
 
 /// The vectors of the CPU kernels, AVX2 + FMA + F16C. Twins: avx512.h, portable.h; same names, same order.
-/// The kernels
-/// (*.inl) are written once over these names and compiled once per instruction set, everything in an unnamed
-/// namespace: no function compiled for one instruction set may be picked by the linker for another (so no
-/// std:: templates either).
+/// The kernels (*.inl) are written once over these names and compiled once per instruction set, everything in
+/// an unnamed namespace: no function compiled for one instruction set may be picked by the linker for another
+/// (so no std:: templates either).
 namespace strata::cpu {
 namespace {
 
@@ -37,6 +36,8 @@ inline void store16(float* p, int64_t left, V16 a) {
     _mm256_maskstore_ps(p, mask_lo(left), a.lo);
     _mm256_maskstore_ps(p + 8, mask_hi(left), a.hi);
 }
+/// Weights: at any address.
+inline V16 load16_f32(const uint8_t* p) { return load16((const float*)p); }
 inline V16 load16_f16(const uint8_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)),
             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 16)))};
@@ -325,41 +326,13 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
         w[4 + j] = _mm256_or_si256(w[4 + j], _mm256_and_si256(_mm256_slli_epi16(bits, 3), one));
     }
 }
+/// Weights of the groups 0, 2, 4, 6 and of the groups 1, 3, 5, 7 where products want them.
 inline void place(const __m256i even[4], const __m256i odd[4], Unit* w) {
     interleave(even, w);
     interleave(odd, w + 4);
 }
-/// Q6_K's weights, 0 .. 63.
-inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    __m256i even[4], odd[4];
-    six_bits(ql, qh, even, odd);
-    place(even, odd, w);
-}
-/// Q2_K's weights, 0 .. 3.
-inline void unpack_two_bits(const uint8_t* qs, Unit* w) {
-    __m256i even[4], odd[4];
-    two_bits(qs, even, odd);
-    place(even, odd, w);
-}
-/// Q3_K's weights, 0 .. 7.
-inline void unpack_three_bits(const uint8_t* qs, const uint8_t* hmask, Unit* w) {
-    __m256i even[4], odd[4];
-    two_bits(qs, even, odd);
-    third_bits(hmask, even, odd);
-    place(even, odd, w);
-}
-/// IQ4_XS's weights.
-inline void unpack_levels(const uint8_t* qs, Unit* w) {
-    __m256i even[4], odd[4];
-    sixteen_levels(qs, even, odd);
-    place(even, odd, w);
-}
-/// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
-inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
-    __m256i even[4], odd[4];
-    entries(book, entry, signs, even, odd);
-    place(even, odd, w);
-}
 
 }  // namespace
 }  // namespace strata::cpu
+
+#include "kernels/cpu/isa/avx_unpack.inl"

@@ -30,6 +30,8 @@ inline void store16(float* p, int64_t left, V16 a) {
     if (left >= 16) return store16(p, a);
     _mm512_mask_storeu_ps(p, mask(left), a.v);
 }
+/// Weights: at any address.
+inline V16 load16_f32(const uint8_t* p) { return {_mm512_loadu_ps(p)}; }
 inline V16 load16_f16(const uint8_t* p) { return {_mm512_cvtph_ps(load32(p))}; }
 inline V16 load16_bf16(const uint8_t* p) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load32(p)), 16))};
@@ -283,6 +285,7 @@ inline void add_fifth_bits(const uint8_t* qh, Unit* w) {
         w[2 + j] = _mm512_or_si512(w[2 + j], _mm512_and_si512(_mm512_slli_epi16(bits, 3), one));
     }
 }
+/// Weights of the groups 0, 2, 4, 6 and of the groups 1, 3, 5, 7 where products want them.
 inline void place(const __m256i even[4], const __m256i odd[4], Unit* w) {
     __m256i quad[4];
     interleave(even, quad);
@@ -290,37 +293,8 @@ inline void place(const __m256i even[4], const __m256i odd[4], Unit* w) {
     interleave(odd, quad);
     w[2] = halves(quad[0], quad[1]), w[3] = halves(quad[2], quad[3]);
 }
-/// Q6_K's weights, 0 .. 63.
-inline void unpack_six_bits(const uint8_t* ql, const uint8_t* qh, Unit* w) {
-    __m256i even[4], odd[4];
-    six_bits(ql, qh, even, odd);
-    place(even, odd, w);
-}
-/// Q2_K's weights, 0 .. 3.
-inline void unpack_two_bits(const uint8_t* qs, Unit* w) {
-    __m256i even[4], odd[4];
-    two_bits(qs, even, odd);
-    place(even, odd, w);
-}
-/// Q3_K's weights, 0 .. 7.
-inline void unpack_three_bits(const uint8_t* qs, const uint8_t* hmask, Unit* w) {
-    __m256i even[4], odd[4];
-    two_bits(qs, even, odd);
-    third_bits(hmask, even, odd);
-    place(even, odd, w);
-}
-/// IQ4_XS's weights.
-inline void unpack_levels(const uint8_t* qs, Unit* w) {
-    __m256i even[4], odd[4];
-    sixteen_levels(qs, even, odd);
-    place(even, odd, w);
-}
-/// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
-inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
-    __m256i even[4], odd[4];
-    entries(book, entry, signs, even, odd);
-    place(even, odd, w);
-}
 
 }  // namespace
 }  // namespace strata::cpu
+
+#include "kernels/cpu/isa/avx_unpack.inl"

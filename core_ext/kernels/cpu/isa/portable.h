@@ -46,6 +46,10 @@ inline V16 load16(const float* p, int64_t left) {
 inline void store16(float* p, int64_t left, V16 a) {
     for (int i = 0; i < 16 && i < left; ++i) p[i] = a.v[i];
 }
+/// Weights: at any address.
+inline V16 load16_f32(const uint8_t* p) {
+    return lanes16([&](int i) { return blocks::read<float>(p + 4 * i); });
+}
 inline V16 load16_f16(const uint8_t* p) {
     return lanes16([&](int i) { return blocks::read_f16(p + 2 * i); });
 }
