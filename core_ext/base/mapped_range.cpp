@@ -16,16 +16,27 @@ std::mutex writers;
 struct sigaction before{};
 uintptr_t page_bytes = 4096;
 
+/// What would have happened had this handler not been there. It stays in place: the next signal may be its
+/// own.
+void pass_on(int number, siginfo_t* info, void* context) {
+    if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(number, info, context);
+    const bool sent = info->si_code <= 0;  // by someone: there is no page that can't be read
+    if (before.sa_handler == SIG_IGN && sent) return;
+    if (before.sa_handler != SIG_IGN && before.sa_handler != SIG_DFL) return before.sa_handler(number);
+    // The end of the process: where the instruction runs again, or when this handler returns.
+    struct sigaction end{};
+    end.sa_handler = SIG_DFL;
+    sigaction(SIGBUS, &end, nullptr);
+    if (sent) raise(number);
+}
+
 /// mmap is a bare system call; nothing else here takes a lock or memory.
-void on_bus_error(int number, siginfo_t* info, void*) {
+void on_bus_error(int number, siginfo_t* info, void* context) {
     const int saved = errno;
     MappedRange* range = info->si_code > 0 ? MappedRange::find(reinterpret_cast<uintptr_t>(info->si_addr))
                                            : nullptr;  // not a page: someone sent the signal
-    if (!range || !range->fill_from(reinterpret_cast<uintptr_t>(info->si_addr))) {
-        // The instruction runs again, and this time the signal is somebody else's.
-        sigaction(SIGBUS, &before, nullptr);
-        if (info->si_code <= 0) raise(number);
-    }
+    if (!range || !range->fill_from(reinterpret_cast<uintptr_t>(info->si_addr)))
+        pass_on(number, info, context);
     errno = saved;
 }
 

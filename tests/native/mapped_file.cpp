@@ -1,6 +1,7 @@
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,18 @@
 using namespace strata;
 
 namespace {
+
+/// Whoever handled SIGBUS before any file was mapped: here, since before main.
+volatile sig_atomic_t passed_on = 0;
+const bool handled = [] {
+    struct sigaction action{};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int, siginfo_t* info, void*) {
+        passed_on = passed_on + 1;
+        if (info->si_code > 0) signal(SIGBUS, SIG_DFL);  // a page: this is the end
+    };
+    return sigaction(SIGBUS, &action, nullptr) == 0;
+}();
 
 /// A file of `size` bytes of 7 that goes with the object.
 struct TemporaryFile {
@@ -86,4 +99,19 @@ TEST(mapped_files_come_and_go) {
     second.resize(1);
     CHECK_EQ(sum_of(b), 7);
     CHECK(b.changed() && !a.changed());
+}
+
+TEST(mapped_files_survive_signals_that_are_somebody_else_s) {
+    CHECK(handled);
+    TemporaryFile on_disk(300'000);
+    MappedFile file(on_disk.path);
+    const int before = passed_on;
+    for (int i = 1; i <= 3; ++i) {
+        CHECK(::raise(SIGBUS) == 0);
+        CHECK_EQ(passed_on - before, i);
+    }
+    on_disk.resize(100);
+    CHECK_EQ(sum_of(file), 7 * 100);
+    CHECK(file.changed());
+    CHECK_EQ(passed_on - before, 3);
 }
