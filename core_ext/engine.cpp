@@ -53,8 +53,8 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
       recorder_(options.events, options.event_capacity) {
     check(*model_, options_);
     for (const auto& each : {file_, draft_file_})
-        if (const std::string copies = each ? each->copies_notice() : ""; !copies.empty())
-            notices_.add(copies);
+        for (const std::string& line : each ? each->copies_notices() : std::vector<std::string>())
+            notices_.add(line);
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
     for (int s = 0; s < n_stages; ++s) {

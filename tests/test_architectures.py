@@ -176,6 +176,26 @@ def test_inspect_tells_experts_and_kinds(models: Path) -> None:
     assert summary(ModelFile(oracle_model("qwen3", models)))["experts"] is None
 
 
+def test_what_rows_in_another_order_cost_is_said(models: Path, tmp_path: Path) -> None:
+    newer = oracle_model("qwen3next", models)
+    older = changed(newer, tmp_path / "older.gguf", fuse_delta_inputs)
+    for path, kinds in ((newer, ["ssm_ba"]), (older, ["ssm_ba", "ssm_in"])):
+        sizes = [t.n_bytes for t in gguf.GGUFReader(path).tensors if t.name.split(".")[-2] in kinds]
+        assert len(sizes) == 3 * len(kinds)
+        with Engine.open(path) as engine:
+            assert engine.notices() == [
+                f"[model] {path.name}: rows of {', '.join(kinds)} in another order: {len(sizes)} tensors of "
+                "0 MiB copied at load, which takes 0 MiB of memory"
+            ]
+        about = summary(ModelFile(path))
+        size = int(sum(sizes))
+        assert about["reordered"] == {
+            "types": ["F32"], "tensors": kinds, "stored_bytes": size, "memory_bytes": size,
+        }  # fmt: skip
+        assert about["dequantised"] is None
+    assert summary(ModelFile(oracle_model("qwen35", models)))["reordered"] is None
+
+
 def test_a_row_reads_the_experts_that_it_goes_to(models: Path) -> None:
     model = ModelFile(oracle_model("qwen3moe", models))
     experts = 3 * 64 * 64 * 8 * 4

@@ -147,6 +147,24 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "mtp.gguf: holds no draft layer, expected blk.4.nextn.eh_proj.weight, behind the 4 layers "
         "of trunk.gguf",
     ),
+    "a default": (
+        {"rope__dimension_count": None},
+        "mtp.gguf: key qwen35.rope.dimension_count is missing and stands for 16, expected 4 as in trunk.gguf",
+    ),
+    "a rotation by default": (
+        {"rope__freq_base": None},
+        "mtp.gguf: turns with freq_base 10000, no scaling, expected freq_base 1e+07, no scaling as in "
+        "trunk.gguf",
+    ),
+    "a rotation that the model has not": (
+        {"rope__scaling__factor": 4},
+        "mtp.gguf: turns with freq_base 1e+07, linear scaling by 4, expected freq_base 1e+07, no scaling as "
+        "in trunk.gguf",
+    ),
+    "experts that the model has not": (
+        {"expert_count": 8, "expert_used_count": 2},
+        "mtp.gguf: key qwen35.expert_count is 8, expected 0 as in trunk.gguf",
+    ),
     "fewer tokens": (
         {"tokenizer__ggml__tokens": ["a", "b"]},
         "mtp.gguf: has 2 tokens, expected 512 as in trunk.gguf",

@@ -24,6 +24,7 @@ class TensorInfo(NamedTuple):
 
     `offset` is from the start of its own file, which is the set's `shard`-th (from 0). `loaded_bytes` is what
     it takes when it is run: more than `size_bytes` where its type has no kernels and it is dequantised.
+    `reordered`: it is copied when it is run, since its rows are wanted in another order.
     """
 
     name: str
@@ -34,6 +35,7 @@ class TensorInfo(NamedTuple):
     size_bytes: int
     shard: int
     loaded_bytes: int
+    reordered: bool
 
     @property
     def is_dequantised(self) -> bool:
@@ -52,6 +54,13 @@ class Experts(NamedTuple):
 
     n: int
     n_used: int
+
+
+def _block(tensor: str) -> int:
+    """3 of blk.3.attn_q.weight; -1 of others."""
+    parts = tensor.split(".", 2)
+    numbered = len(parts) == 3 and parts[0] == "blk" and parts[1].isdecimal() and len(parts[1]) < 6
+    return int(parts[1]) if numbered else -1
 
 
 def architectures() -> tuple[str, ...]:
@@ -210,6 +219,18 @@ class ModelFile:
     def tensors(self) -> list[TensorInfo]:
         return [TensorInfo(*tensor) for tensor in self.native.tensors()]
 
+    @property
+    def loaded_tensors(self) -> list[TensorInfo]:
+        """Matrices that an engine on it reads: not those of what it doesn't run, such as images or sound.
+
+        The draft layer's are those of `draft` where that stands in for the model's own.
+        """
+        named = [tensor for tensor in self.tensors if tensor.name in ("token_embd.weight", "output.weight")]
+        blocks = [tensor for tensor in self.tensors if 0 <= _block(tensor.name) < self.n_layers]
+        holder = self.draft or self
+        draft = [tensor for tensor in holder.tensors if _block(tensor.name) == self.n_layers]
+        return named + blocks + (draft if self.has_draft_layer else [])
+
     @cached_property
     def layer_kinds(self) -> list[str]:
         """Attention or gdn for each trunk layer, by what its tensors are."""
@@ -252,9 +273,7 @@ class ModelFile:
         """Sizes by tensor, summed by trunk layer."""
         total = [0] * self.n_layers
         for tensor, size in zip(self.tensors, sizes, strict=True):
-            parts = tensor.name.split(".", 2)
-            layer = int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) < 6 else -1
-            if parts[0] == "blk" and 0 <= layer < self.n_layers:
+            if 0 <= (layer := _block(tensor.name)) < self.n_layers:
                 total[layer] += size
         return total
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from strata_tui.chat import template_family
 from strata_tui.errors import BadInput
-from strata_tui.gguf_file import ModelFile, architectures
+from strata_tui.gguf_file import ModelFile, TensorInfo, architectures
 from strata_tui.tokenizer import Tokenizer
 from strata_tui.vocabulary import CONTROL, USER_DEFINED
 
@@ -42,7 +42,10 @@ def summary(model: ModelFile) -> dict[str, Any]:
             name: {"bytes": size, "share": size / total if total else 0.0}
             for name, size in by_type.most_common()
         },
-        "dequantised": _dequantised(model),
+        "dequantised": _copies([tensor for tensor in model.loaded_tensors if tensor.is_dequantised]),
+        "reordered": _copies(
+            [t for t in model.loaded_tensors if t.reordered and not t.is_dequantised],
+        ),
         "layers": {
             "total": model.n_layers,
             "attention": model.layer_kinds.count("attention"),
@@ -103,12 +106,12 @@ def stages(model: ModelFile, split: Sequence[int], context: int, kv: str) -> lis
     return found
 
 
-def _dequantised(model: ModelFile) -> dict[str, Any] | None:
-    """Types without kernels, whose tensors are run as copies, and what these take of memory."""
-    copied = [tensor for tensor in model.tensors if tensor.is_dequantised]
+def _copies(copied: Sequence[TensorInfo]) -> dict[str, Any] | None:
+    """Tensors that are run as copies, and what these take of memory."""
     return (
         {
             "types": sorted({tensor.type for tensor in copied}),
+            "tensors": sorted({tensor.name.removesuffix(".weight").split(".")[-1] for tensor in copied}),
             "stored_bytes": sum(tensor.size_bytes for tensor in copied),
             "memory_bytes": sum(tensor.loaded_bytes for tensor in copied),
         }

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <cstdint>
+#include <cstdio>
 
 namespace strata {
 
@@ -28,6 +29,12 @@ std::string shown(std::string_view text, size_t limit) {
         out.pop_back();  // it may have been cut within a character
     if (!is_utf8(out)) return "(not UTF-8)";
     return cut ? out + ".." : out;
+}
+
+std::string number_text(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.7g", value);
+    return text;
 }
 
 }  // namespace strata

@@ -127,7 +127,8 @@ py::list tensors(const ModelFileHandle& model) {
         py::tuple shape(tensor.shape.size());
         for (size_t d = 0; d < tensor.shape.size(); ++d) shape[d] = py::int_(tensor.shape[d]);
         out.append(py::make_tuple(tensor.name, type_name(tensor.type), tensor.type, shape, tensor.offset,
-                                  tensor.size_bytes, tensor.shard, model.file->loaded_bytes(tensor)));
+                                  tensor.size_bytes, tensor.shard, model.file->loaded_bytes(tensor),
+                                  Architecture::reorders(*model.file, tensor)));
     }
     return out;
 }
@@ -172,7 +173,7 @@ void bind_gguf(py::module_& m) {
             py::arg("draft"),
             "Raises Error unless the other file holds this model's draft layer; shapes are left to the "
             "engine.")
-        .def(
-            "tensors", &tensors,
-            "[(name, type name, type number, shape in ggml order, offset, size_bytes, shard, loaded_bytes)]");
+        .def("tensors", &tensors,
+             "[(name, type name, type number, shape in ggml order, offset, size_bytes, shard, loaded_bytes, "
+             "reordered)]");
 }

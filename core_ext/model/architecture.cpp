@@ -1,6 +1,10 @@
 #include "model/architecture.h"
 
+#include <array>
+#include <mutex>
+
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "model/draft_file.h"
 
@@ -11,19 +15,64 @@ namespace {
 struct Known {
     const char* name;
     std::unique_ptr<Architecture> (*load)(ModelFiles);
+    std::array<const char*, 2>
+        reordered{};  // ends of the names of tensors that it asks GgufFile::reordered for
 };
 
 constexpr Known KNOWN[] = {
-    {"llama", load_llama},         {"internlm2", load_llama}, {"ernie4_5", load_llama},
-    {"smollm3", load_smollm3},     {"qwen2", load_qwen2},     {"qwen2moe", load_qwen2},
-    {"seed_oss", load_qwen2},      {"qwen3", load_qwen3},     {"qwen3moe", load_qwen3},
-    {"qwen3next", load_qwen3next}, {"qwen35", load_qwen35},   {"qwen35moe", load_qwen35},
+    {"llama", load_llama},      {"internlm2", load_llama},
+    {"ernie4_5", load_llama},   {"smollm3", load_smollm3},
+    {"qwen2", load_qwen2},      {"qwen2moe", load_qwen2},
+    {"seed_oss", load_qwen2},   {"qwen3", load_qwen3},
+    {"qwen3moe", load_qwen3},   {"qwen35", load_qwen35},
+    {"qwen35moe", load_qwen35}, {"qwen3next", load_qwen3next, {".ssm_in.weight", ".ssm_ba.weight"}},
 };
 
-// Far above any model's; what lies beyond is a damaged file.
-constexpr int64_t MAX_LAYERS = 4096, MAX_WIDTH = 1 << 20, MAX_HEADS = 1 << 14, MAX_CONTEXT = 1 << 30,
-                  MAX_FF = MAX_WIDTH * 8, MAX_EXPERTS = 1 << 16, MAX_VOCAB = 1 << 24,
-                  MAX_HEADS_WIDTH = 1 << 24;
+constexpr int64_t MAX_VOCAB = 1 << 24;  // far above any model's
+
+/// The copies that one load asks its files for: made when it knows them all, forgotten if it fails.
+class CopiesOfLoad {
+  public:
+    explicit CopiesOfLoad(const ModelFiles& files) : lock_(one_at_a_time()), files_(files) {}
+    ~CopiesOfLoad() {
+        for (const GgufFile* file : files()) file->copies().forget_asked();
+    }
+
+    void make() {
+        require_memory();
+        for (const GgufFile* file : files()) file->copies().make();
+    }
+
+  private:
+    // What a load asks for must not be forgotten by another that fails.
+    static std::mutex& one_at_a_time() {
+        static std::mutex mutex;
+        return mutex;
+    }
+    std::vector<const GgufFile*> files() const {
+        std::vector<const GgufFile*> both{files_.model.get()};
+        if (files_.draft && files_.draft != files_.model) both.push_back(files_.draft.get());
+        return both;
+    }
+    void require_memory() const {
+        uint64_t stored = 0, needed = 0;
+        for (const GgufFile* file : files()) {
+            const TensorCopies::Asked asked = file->copies().asked();
+            stored += asked.stored_bytes;
+            needed += asked.memory_bytes;
+        }
+        if (needed == 0) return;
+        if (const uint64_t available = available_memory(); needed > available)
+            files_.model->fail("needs " + std::to_string(needed >> 20) + " MiB of memory for copies of " +
+                               std::to_string(stored >> 20) +
+                               " MiB of tensors that can't be run as they lie in the file" +
+                               (files_.draft ? " or in " + shown(files_.draft->name()) : "") + ", " +
+                               std::to_string(available >> 20) + " MiB are available");
+    }
+
+    const std::lock_guard<std::mutex> lock_;
+    const ModelFiles files_;
+};
 
 }  // namespace
 
@@ -47,14 +96,26 @@ std::vector<std::string> Architecture::known() {
     return names;
 }
 
+bool Architecture::reorders(const GgufFile& file, const Tensor& tensor) {
+    const GgufValue* value = file.find("general.architecture");
+    const auto* name = value ? std::get_if<std::string_view>(value) : nullptr;
+    for (const Known& known : KNOWN)
+        if (name && *name == known.name)
+            for (const char* end : known.reordered)
+                if (end && tensor.name.ends_with(end)) return true;
+    return false;
+}
+
 std::unique_ptr<Architecture> Architecture::load(ModelFiles files) {
     const GgufFile& file = *files.model;
     const std::string name(file.text("general.architecture"));
     for (const Known& known : KNOWN)
         if (name == known.name) {
             if (files.draft) require_draft_of(file, *files.draft);
-            file.require_memory_for_copies();
-            return known.load(std::move(files));
+            CopiesOfLoad copies(files);
+            auto model = known.load(files);
+            copies.make();
+            return model;
         }
     std::string names;
     for (const Known& known : KNOWN) names += (names.empty() ? "" : ", ") + std::string(known.name);
@@ -68,80 +129,10 @@ Architecture::Architecture(ModelFiles files)
     : file_(std::move(files.model)),
       draft_file_(std::move(files.draft)),
       name_(file_->text("general.architecture")) {
-    read_sizes();
-    read_heads();
-    read_experts();
+    read_lengths(*file_, name_, dims_);
+    read_widths(*file_, name_, dims_);
     rope_ = read_rope(*file_, name_, dims_.n_rot);
     read_tensors();
-}
-
-void Architecture::read_sizes() {
-    const GgufFile& file = *file_;
-    dims_.context = static_cast<int>(file.integer(key("context_length"), 1, MAX_CONTEXT));
-    dims_.n_embd = static_cast<int>(file.integer(key("embedding_length"), 1, MAX_WIDTH));
-    const int64_t n_blocks = file.integer(key("block_count"), 1, MAX_LAYERS);
-    dims_.n_layers =
-        static_cast<int>(n_blocks - file.integer_or(key("nextn_predict_layers"), 0, 0, n_blocks - 1));
-    dims_.norm_eps = static_cast<float>(file.number_or(key("attention.layer_norm_rms_epsilon"), -1));
-    if (!(dims_.norm_eps >= 0 && dims_.norm_eps < 1))
-        file.fail("key " + key("attention.layer_norm_rms_epsilon") + " should be given, from 0 to below 1");
-}
-
-void Architecture::read_heads() {
-    const GgufFile& file = *file_;
-    dims_.n_heads = static_cast<int>(file.integer(key("attention.head_count"), 1, MAX_HEADS));
-    dims_.n_kv_heads = dims_.n_heads;
-    // One number, or one a layer (0 in layers without attention; the others equal).
-    bool seen = false;
-    for (int64_t count : file.integers(key("attention.head_count_kv"), MAX_LAYERS)) {
-        if (count == 0) continue;
-        if (count < 0 || count > dims_.n_heads || dims_.n_heads % count != 0)
-            file.fail("key " + key("attention.head_count_kv") + " is " + std::to_string(count) +
-                      ", expected a divisor of the " + std::to_string(dims_.n_heads) + " heads");
-        if (seen && dims_.n_kv_heads != count)
-            file.fail("key " + key("attention.head_count_kv") + " holds " + std::to_string(dims_.n_kv_heads) +
-                      " and " + std::to_string(count) + ", expected the same in every layer");
-        dims_.n_kv_heads = static_cast<int>(count);
-        seen = true;
-    }
-
-    if (!file.find(key("attention.key_length")) && dims_.n_embd % dims_.n_heads)
-        file.fail("key " + key("attention.head_count") + " is " + std::to_string(dims_.n_heads) +
-                  ", expected a divisor of the width " + std::to_string(dims_.n_embd) +
-                  " or a key attention.key_length");
-    const int per_head = std::max(1, dims_.n_embd / dims_.n_heads);
-    const auto size = [&](const char* name, int fallback, int64_t low, int64_t high) {
-        return static_cast<int>(file.integer_or(key(name), fallback, low, high));
-    };
-    dims_.head_dim = size("attention.key_length", per_head, 1, MAX_HEADS_WIDTH / dims_.n_heads);
-    if (const int v_dim = size("attention.value_length", per_head, 1, MAX_WIDTH); v_dim != dims_.head_dim)
-        file.fail("key " + key("attention.value_length") + " is " + std::to_string(v_dim) +
-                  ", expected the key_length " + std::to_string(dims_.head_dim));
-    dims_.n_rot = size("rope.dimension_count", dims_.head_dim, 0, dims_.head_dim);
-    if (dims_.n_rot % 2)
-        file.fail("key " + key("rope.dimension_count") + " is " + std::to_string(dims_.n_rot) +
-                  ", expected an even number");
-}
-
-void Architecture::read_experts() {
-    const GgufFile& file = *file_;
-    ExpertShape& e = dims_.experts;
-    const auto size = [&](const char* name, int64_t fallback, int64_t low, int64_t high) {
-        return static_cast<int>(file.integer_or(key(name), fallback, low, high));
-    };
-    e.n = size("expert_count", 0, 0, MAX_EXPERTS);
-    if (e.n == 0) {
-        dims_.n_ff = static_cast<int>(file.integer(key("feed_forward_length"), 1, MAX_FF));
-        return;
-    }
-    dims_.n_ff = size("feed_forward_length", 0, 0, MAX_FF);
-    e.n_used = static_cast<int>(file.integer(key("expert_used_count"), 1, e.n));
-    e.n_ff = size("expert_feed_forward_length", dims_.n_ff, 1, MAX_FF);
-    e.n_ff_shared = size("expert_shared_feed_forward_length", 0, 0, MAX_FF);
-    if (const int64_t gating = file.integer_or(key("expert_gating_func"), 1, 0, 3); gating > 0)
-        e.gating = static_cast<Gating>(gating);
-    e.scale = static_cast<float>(file.number_or(key("expert_weights_scale"), 1));
-    if (e.scale == 0) e.scale = 1;  // as files write it that have none
 }
 
 void Architecture::read_tensors() {

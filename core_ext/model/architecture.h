@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "model/dims.h"
 #include "model/gguf.h"
 #include "model/ops.h"
 #include "model/rope.h"
@@ -11,18 +12,6 @@
 namespace strata {
 
 enum class LayerKind : uint8_t { attention, delta };
-
-struct Dims {
-    int n_layers = 0;  // of the trunk
-    int n_embd = 0;
-    int n_vocab = 0;
-    int context = 0;  // trained
-    int n_heads = 0, n_kv_heads = 0, head_dim = 0, n_rot = 0;
-    int n_ff = 0;  // of a dense layer
-    float norm_eps = 0;
-    DeltaShape delta;     // all zero without Gated DeltaNet layers
-    ExpertShape experts;  // n = 0 without experts
-};
 
 /// The rows that a program runs, as every layer needs them.
 struct Batch {
@@ -54,6 +43,8 @@ class Architecture {
     static std::unique_ptr<Architecture> load(ModelFiles files);
     /// The names that `load` knows.
     static std::vector<std::string> known();
+    /// Whether `load` copies a tensor since it wants its rows in another order than the file has.
+    static bool reorders(const GgufFile& file, const Tensor& tensor);
     virtual ~Architecture() = default;
 
     const Dims& dims() const { return dims_; }
@@ -99,9 +90,6 @@ class Architecture {
     Rope rope_;
 
   private:
-    void read_sizes();
-    void read_heads();
-    void read_experts();
     void read_tensors();
 };
 

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "model/dims.h"
+#include "model/rope.h"
 
 namespace strata {
 
@@ -21,7 +25,7 @@ std::string value_text(const GgufValue& value) {
     if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
     if (const auto* n = std::get_if<uint64_t>(&value)) return std::to_string(*n);
     if (const auto* n = std::get_if<int64_t>(&value)) return std::to_string(*n);
-    return std::to_string(std::get<double>(value));
+    return number_text(std::get<double>(value));
 }
 
 bool same_bytes(const GgufArray& a, const GgufArray& b) {
@@ -43,10 +47,54 @@ void require_same_keys(const std::string& architecture, const GgufFile& model, c
     for (const std::string_view key : draft.keys()) {
         const GgufValue* expected = key.starts_with(prefix) ? model.find(key) : nullptr;
         if (!expected || std::ranges::count(MAY_DIFFER, key.substr(prefix.size())) > 0) continue;
-        if (const GgufValue& value = *draft.find(key); !same_value(value, *expected))
-            draft.fail("key " + shown(key) + " is " + value_text(value) + ", expected " +
+        const GgufValue* value = draft.find(key);
+        if (value && !same_value(*value, *expected))
+            draft.fail("key " + shown(key) + " is " + value_text(*value) + ", expected " +
                        value_text(*expected) + " as in " + shown(model.name()));
     }
+}
+
+/// A size or another number that the draft layer is computed with, whether its key says it or a default.
+struct Resolved {
+    const char* key;
+    double value;
+};
+
+std::vector<Resolved> resolved(const Dims& d) {
+    const ExpertShape& e = d.experts;
+    return {{"embedding_length", double(d.n_embd)},
+            {"attention.layer_norm_rms_epsilon", d.norm_eps},
+            {"attention.head_count", double(d.n_heads)},
+            {"attention.head_count_kv", double(d.n_kv_heads)},
+            {"attention.key_length", double(d.head_dim)},
+            {"rope.dimension_count", double(d.n_rot)},
+            {"feed_forward_length", double(d.n_ff)},
+            {"expert_count", double(e.n)},
+            {"expert_used_count", double(e.n_used)},
+            {"expert_feed_forward_length", double(e.n_ff)},
+            {"expert_shared_feed_forward_length", double(e.n_ff_shared)},
+            {"expert_gating_func", double(e.gating)},
+            {"expert_weights_scale", e.scale}};
+}
+
+/// What a key that only one of the files has says, against what its absence stands for in the other.
+void require_same_sizes(const std::string& architecture, const GgufFile& model, const GgufFile& draft) {
+    Dims of_model, of_draft;
+    read_widths(model, architecture, of_model);
+    read_widths(draft, architecture, of_draft);
+    const auto expected = resolved(of_model), has = resolved(of_draft);
+    for (size_t i = 0; i < has.size(); ++i) {
+        if (has[i].value == expected[i].value) continue;
+        const std::string key = architecture + "." + has[i].key;
+        draft.fail("key " + key + (draft.find(key) ? " is " : " is missing and stands for ") +
+                   number_text(has[i].value) + ", expected " + number_text(expected[i].value) + " as in " +
+                   shown(model.name()));
+    }
+    const Rope turns = read_rope_keys(draft, architecture, of_draft.n_rot),
+               others = read_rope_keys(model, architecture, of_model.n_rot);
+    if (turns.inv_freq != others.inv_freq || turns.magnitude != others.magnitude)
+        draft.fail("turns with " + rope_text(draft, architecture) + ", expected " +
+                   rope_text(model, architecture) + " as in " + shown(model.name()));
 }
 
 /// The block that holds a draft layer, or -1.
@@ -82,6 +130,7 @@ void require_same_tokens(const GgufFile& model, const GgufFile& draft) {
             draft.fail("has " + std::to_string(has.size()) + " tokens, expected " +
                        std::to_string(expected.size()) + " as in " + shown(model.name()));
         const auto at = std::ranges::mismatch(has, expected).in1 - has.begin();
+        if (at == std::ssize(has)) draft.fail("has tokens that changed while they were compared");
         draft.fail("has the token " + std::to_string(at) + " \"" + shown(has[at]) + "\", expected \"" +
                    shown(expected[at]) + "\" as in " + shown(model.name()));
     }
@@ -94,19 +143,35 @@ void require_same_tokens(const GgufFile& model, const GgufFile& draft) {
                    std::to_string(models_table->shape[0]) + " as in " + shown(model.name()));
 }
 
-}  // namespace
-
-void require_draft_of(const GgufFile& model, const GgufFile& draft) {
+void require_same_model(const GgufFile& model, const GgufFile& draft) {
     const std::string architecture(model.text("general.architecture"));
     if (const std::string_view own = draft.text("general.architecture"); own != architecture)
         draft.fail("has the architecture " + shown(own) + ", expected " + shown(architecture) + " as in " +
                    shown(model.name()));
     require_same_keys(architecture, model, draft);
+    require_same_sizes(architecture, model, draft);
     const int64_t n_blocks = model.integer(architecture + ".block_count", 1, INT32_MAX);
     require_draft_block(
         n_blocks - model.integer_or(architecture + ".nextn_predict_layers", 0, 0, n_blocks - 1), model,
         draft);
     require_same_tokens(model, draft);
+}
+
+}  // namespace
+
+void require_draft_of(const GgufFile& model, const GgufFile& draft) {
+    const auto require_unchanged = [&] {
+        model.require_unchanged();
+        draft.require_unchanged();
+    };
+    require_unchanged();
+    try {
+        require_same_model(model, draft);
+    } catch (const Error&) {
+        require_unchanged();  // the better reason
+        throw;
+    }
+    require_unchanged();
 }
 
 }  // namespace strata

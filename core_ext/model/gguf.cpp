@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "model/gguf_reader.h"
 
@@ -225,12 +224,13 @@ std::vector<std::string_view> GgufFile::texts(std::string_view key) const {
     const auto* array = std::get_if<GgufArray>(value);
     if (!array || array->element_type != static_cast<uint32_t>(GgufType::STRING))
         fail("key " + shown(key) + " holds " + kind_of(*value) + ", expected an array of strings");
+    // Their lengths are read again: somebody may have written to the file since they were checked.
+    require_unchanged();
+    GgufReader in(*this, {array->data, array->size_bytes});
+    in.enter("key " + shown(key));
     std::vector<std::string_view> out(array->count);
-    const uint8_t* at = array->data;
-    for (std::string_view& text : out) {
-        text = {reinterpret_cast<const char*>(at + 8), load<uint64_t>(at)};
-        at += 8 + text.size();
-    }
+    for (std::string_view& text : out) text = in.string();
+    require_unchanged();
     return out;
 }
 
@@ -311,6 +311,17 @@ cpu::Weight GgufFile::weight(std::string_view name, int64_t n_in, int64_t n_out,
 
 cpu::Weight GgufFile::stack(std::string_view name, int64_t n_in, int64_t n_out, int64_t n,
                             bool optional) const {
+    return rows_of(name, n_in, n_out, n, optional, {});
+}
+
+cpu::Weight GgufFile::reordered(std::string_view name, int64_t n_in, std::vector<int> rows) const {
+    const auto n_out = static_cast<int64_t>(rows.size());
+    return rows_of(name, n_in, n_out, 1, false, std::move(rows));
+}
+
+/// All rows, in the order given (none: the tensor's).
+cpu::Weight GgufFile::rows_of(std::string_view name, int64_t n_in, int64_t n_out, int64_t n, bool optional,
+                              std::vector<int> order) const {
     std::vector<int64_t> shape{n_in};
     if (n_out > 1 || n > 1) shape.push_back(n_out);
     if (n > 1) shape.push_back(n);
@@ -319,11 +330,14 @@ cpu::Weight GgufFile::stack(std::string_view name, int64_t n_in, int64_t n_out, 
     if (n_in > std::numeric_limits<int>::max() || n_out > std::numeric_limits<int>::max())
         fail("tensor " + shown(name) + " has shape " + shape_text(tensor->shape) +
              ", expected less than 2^31 a side");
-    const std::vector<float> factors = scales(*tensor, n);
+    std::vector<float> factors = scales(*tensor, n);
     const TypeInfo* copy = copy_of(*tensor);
     const TypeInfo& info = copy ? *copy : *type_info(tensor->type);
-    return {info.type, copy ? copies_.of(*tensor, *copy, factors) : tensor->data, static_cast<int>(n_in),
-            static_cast<int>(n_out), static_cast<size_t>(n_in / info.block_size * info.block_bytes)};
+    const bool as_it_lies = !copy && order.empty();
+    const uint8_t* data =
+        as_it_lies ? tensor->data : copies_.of(*tensor, info, std::move(factors), std::move(order));
+    return {info.type, data, static_cast<int>(n_in), static_cast<int>(n_out),
+            static_cast<size_t>(n_in / info.block_size * info.block_bytes)};
 }
 
 /// NAME.scale beside NAME.weight: what all values of the weight (or of each expert's) are multiplied with.
@@ -352,17 +366,6 @@ uint64_t GgufFile::loaded_bytes(const Tensor& tensor) const {
     if (!copy) return tensor.size_bytes;
     const TypeInfo& info = *storage_info(tensor.type);
     return tensor.size_bytes / info.block_bytes * info.block_size * copy->block_bytes;
-}
-
-void GgufFile::require_memory_for_copies() const {
-    uint64_t stored = 0, needed = 0;
-    for (const Tensor& tensor : tensors_)
-        if (copy_of(tensor) && !copies_.has(tensor.name))
-            stored += tensor.size_bytes, needed += loaded_bytes(tensor);
-    if (const uint64_t available = available_memory(); needed > available)
-        fail("needs " + std::to_string(needed >> 20) + " MiB of memory for dequantised copies of " +
-             std::to_string(stored >> 20) + " MiB of tensors whose types have no kernels, " +
-             std::to_string(available >> 20) + " MiB are available");
 }
 
 std::vector<float> GgufFile::vector(std::string_view name, int64_t n, bool optional) const {

@@ -12,7 +12,7 @@
 
 #include "base/mapped_file.h"
 #include "kernels/cpu/kernels.h"
-#include "model/dequantised.h"
+#include "model/copies.h"
 #include "model/tensor.h"
 
 namespace strata {
@@ -70,8 +70,10 @@ class GgufFile {
     const Tensor* tensor(std::string_view name) const;  // nullptr if absent
     /// A weight [n_out, n_in] (a vector has n_out 1) whose shape and type have been checked; throws
     /// otherwise. For `optional`, an absent tensor gives an empty Weight. Where the type has no kernels, it
-    /// is a dequantised copy, made once and kept as long as this object.
+    /// is a dequantised copy, kept as long as this object; its values are there once copies() are made.
     cpu::Weight weight(std::string_view name, int64_t n_in, int64_t n_out, bool optional = false) const;
+    /// The same with its rows in another order: row i is the tensor's rows[i]. Always a copy.
+    cpu::Weight reordered(std::string_view name, int64_t n_in, std::vector<int> rows) const;
     /// The first of n weights [n_out, n_in] of one tensor [n_in, n_out, n]; each lies n_out * row_bytes
     /// behind the one before.
     cpu::Weight stack(std::string_view name, int64_t n_in, int64_t n_out, int64_t n,
@@ -85,11 +87,11 @@ class GgufFile {
     const TypeInfo* copy_of(const Tensor& tensor) const;
     /// What a tensor takes when it is run: its bytes in the file, or its copy's.
     uint64_t loaded_bytes(const Tensor& tensor) const;
-    /// Throws where the copies that are still to be made need more memory than there is.
-    void require_memory_for_copies() const;
-    /// "IQ2_XXS, IQ1_M: 12 tensors of 80 MiB dequantised ..": what the copies that were made cost; "" without
-    /// any.
-    std::string copies_notice() const { return copies_.notice(name_); }
+    /// Those that weights asked for.
+    TensorCopies& copies() const { return copies_; }
+    /// "IQ2_XXS, IQ1_M: 12 tensors of 80 MiB dequantised ..": a line for each reason to copy, with what it
+    /// costs.
+    std::vector<std::string> copies_notices() const { return copies_.notices(name_); }
     /// Throws Error if the file has been shortened or written to since it was opened: what was read from it
     /// may be wrong then. Asked after a reading or a computation, before its result is used.
     void require_unchanged() const {
@@ -111,6 +113,8 @@ class GgufFile {
     void read_tensor(class GgufReader& in);
     void place_tensors(uint64_t data_start);
     const Tensor* checked(std::string_view name, const std::vector<int64_t>& shape, bool optional) const;
+    cpu::Weight rows_of(std::string_view name, int64_t n_in, int64_t n_out, int64_t n, bool optional,
+                        std::vector<int> order) const;
     const Tensor* scale_of(const Tensor& tensor) const;
     std::vector<float> scales(const Tensor& tensor, int64_t n) const;
 
@@ -124,7 +128,7 @@ class GgufFile {
     std::unordered_map<std::string_view, GgufValue> values_;
     std::vector<Tensor> tensors_;
     std::unordered_map<std::string_view, size_t> tensor_index_;
-    mutable DequantisedCopies copies_;
+    mutable TensorCopies copies_;
 };
 
 }  // namespace strata

@@ -9,6 +9,8 @@
 namespace strata {
 namespace {
 
+constexpr double DEFAULT_BASE = 10000;
+
 /// A key from `low` on, or its default.
 double number(const GgufFile& file, const std::string& key, double fallback, double low) {
     const double value = file.number_or(key, fallback);
@@ -40,15 +42,13 @@ void stretch_by_parts(const GgufFile& file, const std::string& scaling, double f
     if (share > 0) rope.magnitude = 1 + 0.1 * std::log(std::max(1.0, factor));
 }
 
-}  // namespace
-
-Rope read_rope(const GgufFile& file, const std::string& arch, int n_rot) {
+/// What the keys say; frequencies are divided by `factors` [n_rot / 2] first, unless there are none.
+Rope rope_of(const GgufFile& file, const std::string& arch, int n_rot, const std::vector<float>& factors) {
     const std::string scaling = arch + ".rope.scaling.";
-    const double base = number(file, arch + ".rope.freq_base", 10000, 1.001);
+    const double base = number(file, arch + ".rope.freq_base", DEFAULT_BASE, 1.001);
     Rope rope;
     for (int i = 0; i < n_rot / 2; ++i) rope.inv_freq.push_back(std::pow(base, -2.0 * i / n_rot));
 
-    const auto factors = file.vector("rope_freqs.weight", n_rot / 2, true);
     for (size_t i = 0; i < factors.size(); ++i) {
         if (!(factors[i] > 0))
             file.fail("tensor rope_freqs.weight holds " + std::to_string(factors[i]) + " at " +
@@ -72,6 +72,25 @@ Rope read_rope(const GgufFile& file, const std::string& arch, int n_rot) {
     }
     rope.magnitude *= number(file, scaling + "attn_factor", 1, 1e-3);
     return rope;
+}
+
+}  // namespace
+
+Rope read_rope(const GgufFile& file, const std::string& arch, int n_rot) {
+    return rope_of(file, arch, n_rot, file.vector("rope_freqs.weight", n_rot / 2, true));
+}
+
+Rope read_rope_keys(const GgufFile& file, const std::string& arch, int n_rot) {
+    return rope_of(file, arch, n_rot, {});
+}
+
+std::string rope_text(const GgufFile& file, const std::string& arch) {
+    const std::string rope = arch + ".rope.", type = rope + "scaling.type";
+    const std::string scaling(file.find(type) ? file.text(type) : "linear");
+    std::string text = "freq_base " + number_text(file.number_or(rope + "freq_base", DEFAULT_BASE));
+    const double factor = file.number_or(rope + "scaling.factor", 1);
+    if (scaling == "none" || (scaling == "linear" && factor == 1)) return text + ", no scaling";
+    return text + ", " + shown(scaling) + " scaling by " + number_text(factor);
 }
 
 }  // namespace strata

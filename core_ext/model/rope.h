@@ -17,5 +17,9 @@ struct Rope {
 /// (llama3's scaling comes as such factors), then stretched by ARCH.rope.scaling.*: none, linear or yarn
 /// (Peng et al. 2023, arXiv 2309.00071). Throws Error naming a key or tensor that can't be.
 Rope read_rope(const GgufFile& file, const std::string& arch, int n_rot);
+/// The same without rope_freqs.weight.
+Rope read_rope_keys(const GgufFile& file, const std::string& arch, int n_rot);
+/// "freq_base 10000, yarn scaling by 4": what these keys say, for messages.
+std::string rope_text(const GgufFile& file, const std::string& arch);
 
 }  // namespace strata

@@ -1,5 +1,10 @@
 #include "model/gguf.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -7,6 +12,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "gguf_bytes.h"
+#include "model/draft_file.h"
 
 using namespace strata;
 using namespace strata::test;
@@ -15,7 +21,52 @@ namespace {
 
 std::shared_ptr<const GgufFile> parse(const Bytes& file) { return GgufFile::parse(file.bytes, "t.gguf"); }
 
+/// Where the length of the first of "tokens" stands in whole().
+size_t first_length(const Bytes& bytes) {
+    const std::string_view all(reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size());
+    return all.find("tokens") + std::strlen("tokens") + 4 + 4 + 8;
+}
+
+/// whole() on disk, written to after it was opened.
+struct Rewritten {
+    std::string path = "/tmp/strata_gguf_XXXXXX";
+    std::shared_ptr<const GgufFile> file;
+    Rewritten() {
+        const Bytes bytes = whole();
+        const int fd = ::mkstemp(path.data());
+        CHECK(::write(fd, bytes.bytes.data(), bytes.bytes.size()) == std::ssize(bytes.bytes));
+        file = GgufFile::open(path);
+        const uint64_t length = uint64_t{1} << 40;
+        const auto at = static_cast<off_t>(first_length(bytes));
+        CHECK(::pwrite(fd, &length, sizeof length, at) == static_cast<ssize_t>(sizeof length));
+        const timespec later[2] = {{2'000'000'000, 0}, {2'000'000'000, 0}};  // the clock may be coarse
+        CHECK(::futimens(fd, later) == 0);
+        ::close(fd);
+    }
+    ~Rewritten() { std::remove(path.c_str()); }
+};
+
 }  // namespace
+
+TEST(gguf_lengths_that_changed_since_they_were_checked_are_checked_again) {
+    Bytes bytes = whole();
+    const auto file = parse(bytes);
+    const size_t at = first_length(bytes);
+    for (const uint64_t length : {uint64_t{1000}, uint64_t{1} << 40, UINT64_MAX}) {
+        std::memcpy(bytes.bytes.data() + at, &length, sizeof length);
+        CHECK_THROWS(file->texts("tokens"), "[gguf] t.gguf: key tokens at offset 8 needs");
+    }
+}
+
+TEST(gguf_written_to_while_it_is_open_is_refused) {
+    const Rewritten other;
+    const char* why = "was changed or shortened while it was open; open it again";
+    CHECK_THROWS(other.file->texts("tokens"), why);
+    const Bytes bytes = whole();
+    const auto same = parse(bytes);
+    CHECK_THROWS(require_draft_of(*same, *other.file), why);
+    CHECK_THROWS(require_draft_of(*other.file, *same), why);
+}
 
 TEST(gguf_reads_what_was_written) {
     for (const uint32_t version : {2u, 3u}) {

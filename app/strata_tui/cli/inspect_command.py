@@ -39,14 +39,19 @@ def _tokenizer(about: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _dequantised(copies: dict[str, Any] | None) -> list[tuple[str, str]]:
-    if copies is None:
-        return []
-    line = (
-        f"no kernels for {', '.join(copies['types'])}: {_size(copies['stored_bytes'])} are dequantised at "
-        f"load, which takes {_size(copies['memory_bytes'])} of memory"
-    )
-    return [("", line)]
+def _copies(about: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = []
+    if copies := about["dequantised"]:
+        lines.append(
+            f"no kernels for {', '.join(copies['types'])}: {_size(copies['stored_bytes'])} are dequantised "
+            f"at load, which takes {_size(copies['memory_bytes'])} of memory"
+        )
+    if copies := about["reordered"]:
+        lines.append(
+            f"rows of {', '.join(copies['tensors'])} in another order: copied at load, which takes "
+            f"{_size(copies['memory_bytes'])} of memory"
+        )
+    return [("", line) for line in lines]
 
 
 def _draft(about: dict[str, Any]) -> str:
@@ -97,7 +102,7 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("parameters", f"{about['parameters']:,} in {about['tensors']} tensors"),
         ("types", ", ".join(f"{name} {t['share']:.1%}" for name, t in types.items())),
-        *_dequantised(about["dequantised"]),
+        *_copies(about),
         ("layers", f"{layers['total']}: {kinds}"),
         ("draft layer", _draft(about)),
         ("width", _width(about)),

@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "model/parts/attention.h"
 #include "model/parts/decoder.h"
 #include "model/parts/delta_net.h"
@@ -7,18 +5,6 @@
 
 namespace strata {
 namespace {
-
-/// Some rows of a weight as a weight of their own, in the order given; the copy lies in `copies`.
-Weight rows_of(const Weight& from, const std::vector<int>& rows, std::vector<std::vector<uint8_t>>& copies) {
-    std::vector<uint8_t>& copy = copies.emplace_back(rows.size() * from.row_bytes);
-    for (size_t i = 0; i < rows.size(); ++i)
-        std::memcpy(copy.data() + i * from.row_bytes,
-                    static_cast<const uint8_t*>(from.data) + rows[i] * from.row_bytes, from.row_bytes);
-    Weight weight = from;
-    weight.data = copy.data();
-    weight.n_out = static_cast<int>(rows.size());
-    return weight;
-}
 
 /// qwen3next: the ancestor of qwen35moe. Its v heads share a k head in groups of neighbours, and a matrix
 /// that feeds them holds its rows by k head: ssm_ba in every file, ssm_in in older ones (gguf-models: section
@@ -50,25 +36,25 @@ class Qwen3Next final : public Decoder {
         if (in.has("ssm_in.weight")) {
             // Rows of k head g: its q and k, then v and z of its r v heads.
             const int k = d.k_dim, v = r * d.v_dim, group = 2 * k + 2 * v;
-            const Weight fused = in.weight("ssm_in.weight", n, int64_t{n_k} * group);
-            std::vector<int> qkv, z;
-            add_slices(qkv, n_k, group, 0, k);
-            add_slices(qkv, n_k, group, k, k);
-            add_slices(qkv, n_k, group, 2 * k, v);
-            add_slices(z, n_k, group, 2 * k + v, v);
-            inputs.qkv = rows_of(fused, qkv, inputs.copies);
-            inputs.z = rows_of(fused, z, inputs.copies);
+            std::vector<int> order;
+            add_slices(order, n_k, group, 0, k);
+            add_slices(order, n_k, group, k, k);
+            add_slices(order, n_k, group, 2 * k, v);
+            add_slices(order, n_k, group, 2 * k + v, v);
+            const Weight all = in.reordered("ssm_in.weight", n, std::move(order));
+            inputs.qkv = rows_from(all, 0, d.channels());
+            inputs.z = rows_from(all, d.channels(), d.n_v_heads * d.v_dim);
         } else {
             inputs.qkv = in.weight("attn_qkv.weight", n, d.channels());
             inputs.z = in.weight("attn_gate.weight", n, d.n_v_heads * d.v_dim);
         }
         // Rows of k head g: beta of its r v heads, then alpha of them.
-        const Weight ba = in.weight("ssm_ba.weight", n, 2 * d.n_v_heads);
-        std::vector<int> beta, alpha;
-        add_slices(beta, n_k, 2 * r, 0, r);
-        add_slices(alpha, n_k, 2 * r, r, r);
-        inputs.beta = rows_of(ba, beta, inputs.copies);
-        inputs.alpha = rows_of(ba, alpha, inputs.copies);
+        std::vector<int> order;
+        add_slices(order, n_k, 2 * r, 0, r);
+        add_slices(order, n_k, 2 * r, r, r);
+        const Weight both = in.reordered("ssm_ba.weight", n, std::move(order));
+        inputs.beta = rows_from(both, 0, d.n_v_heads);
+        inputs.alpha = rows_from(both, d.n_v_heads, d.n_v_heads);
         return inputs;
     }
 

@@ -14,10 +14,9 @@ std::vector<LayerKind> read_layer_kinds(const GgufFile& file, const std::string&
 
 /// The matrices of a Gated DeltaNet layer that read the normed row, as the layer wants them.
 struct DeltaInputs {
-    Weight qkv;                                // [channels, n_embd]: rows of q, k, v
-    Weight z;                                  // [n_v_heads * v_dim, n_embd]
-    Weight beta, alpha;                        // [n_v_heads, n_embd]
-    std::vector<std::vector<uint8_t>> copies;  // the data of those whose rows the file holds in another order
+    Weight qkv;          // [channels, n_embd]: rows of q, k, v
+    Weight z;            // [n_v_heads * v_dim, n_embd]
+    Weight beta, alpha;  // [n_v_heads, n_embd]
 };
 
 /// Gated DeltaNet (Yang et al. 2024, arXiv 2412.06464): a short convolution, then one gated delta step a

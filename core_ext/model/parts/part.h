@@ -26,6 +26,9 @@ class BlockTensors {
     Weight weight(const std::string& name, int64_t n_in, int64_t n_out, bool optional = false) const {
         return file.weight(prefix_ + name, n_in, n_out, optional);
     }
+    Weight reordered(const std::string& name, int64_t n_in, std::vector<int> rows) const {
+        return file.reordered(prefix_ + name, n_in, std::move(rows));
+    }
     Weight stack(const std::string& name, int64_t n_in, int64_t n_out, int64_t n,
                  bool optional = false) const {
         return file.stack(prefix_ + name, n_in, n_out, n, optional);
@@ -68,6 +71,13 @@ class FeedForward {
     virtual int64_t scratch_floats(int rows) const = 0;
     virtual uint64_t row_bytes() const = 0;
 };
+
+/// Rows [first, first + n) of a weight.
+inline Weight rows_from(Weight w, int first, int n) {
+    w.data = static_cast<const uint8_t*>(w.data) + first * w.row_bytes;
+    w.n_out = n;
+    return w;
+}
 
 inline uint64_t weight_bytes(const Weight& w) { return w ? uint64_t{w.row_bytes} * w.n_out : 0; }
 
