@@ -55,6 +55,7 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
     for (const auto& each : {file_, draft_file_})
         for (const std::string& line : each ? each->copies_notices() : std::vector<std::string>())
             notices_.add(line);
+    require(kept_for_a_text());
     host_events_ = &recorder_.add_lane();
     const int n_stages = static_cast<int>(options_.devices.size());
     for (int s = 0; s < n_stages; ++s) {
@@ -91,15 +92,66 @@ Engine::Engine(std::shared_ptr<const GgufFile> file, const EngineOptions& option
     } else {
         switches_.draft = DraftSource::lookup;
     }
+    require(allocated());
+}
+
+/// Of one token in one attention layer, K and V.
+static uint64_t cell_bytes(const Dims& d, KvType type) {
+    return 2 * uint64_t(d.n_kv_heads) * d.head_dim * (type == KvType::F16 ? 2 : 4);
 }
 
 /// Of what the draft layer will keep for the whole context: hidden rows and cells.
 uint64_t Engine::draft_bytes() const {
     if (!model_->has_draft_layer()) return 0;
     const Dims& d = model_->dims();
-    const uint64_t cell_bytes = options_.kv_type == KvType::F16 ? 2 : 4;
-    const uint64_t cells = 2 * uint64_t(d.n_kv_heads) * d.head_dim * cell_bytes;
-    return uint64_t(options_.context) * (uint64_t(d.n_embd) * sizeof(float) + cells);
+    return uint64_t(options_.context) *
+           (uint64_t(d.n_embd) * sizeof(float) + cell_bytes(d, options_.kv_type));
+}
+
+/// What a text takes at least, whatever the buffers: known before anything is allocated.
+Engine::Memory Engine::kept_for_a_text() const {
+    const Dims& d = model_->dims();
+    const double cells = double(options_.context) * cell_bytes(d, options_.kv_type);
+    const double state = double(d.delta.state_floats() + d.delta.history_floats()) * sizeof(float);
+    Memory memory{double(draft_bytes()), 0, 0};
+    for (int layer = 0; layer < d.n_layers; ++layer) {
+        if (model_->kind(layer) == LayerKind::delta)
+            memory.states += MOST_UNPIPELINED * state;
+        else
+            memory.context += cells;
+    }
+    return memory;
+}
+
+/// What everything takes that has been allocated; none of it has been written yet, so that it can be given
+/// back.
+Engine::Memory Engine::allocated() const {
+    double all = split_.mtp ? split_.mtp->kv_bytes() + split_.mtp->buffer_bytes() : 0;
+    Memory memory = kept_for_a_text();
+    memory.states = 0;
+    for (const auto& stage : split_.stages) {
+        memory.states += stage->state_bytes();
+        all += stage->kv_bytes() + stage->state_bytes() + stage->buffer_bytes();
+    }
+    memory.buffers = all - memory.states - memory.context;
+    return memory;
+}
+
+uint64_t Engine::available() const { return options_.memory ? options_.memory : available_memory(); }
+
+/// Pages of the mapped model don't count: the system drops them where it needs room.
+void Engine::require(const Memory& memory) const {
+    const double needed = memory.context + memory.states + memory.buffers, there = double(available());
+    if (needed <= there) return;
+    const auto mib = [](double bytes) {
+        return std::to_string(static_cast<uint64_t>(bytes / (1 << 20))) + " MiB";
+    };
+    std::string parts = mib(memory.context) + " for --ctx " + std::to_string(options_.context);
+    if (memory.states > 0) parts += ", " + mib(memory.states) + " of recurrent states";
+    if (memory.buffers > 0)
+        parts += ", " + mib(memory.buffers) + " of buffers at --chunk " + std::to_string(options_.chunk);
+    throw Error("[engine] needs " + mib(needed) + " of memory beside the mapped model (" + parts + "), " +
+                mib(there) + " are available");
 }
 
 /// Windows in flight that there is memory for, of those asked for; fewer are said. Two cost nothing more than
@@ -117,8 +169,8 @@ int Engine::windows_that_fit(int asked) {
         uint64_t spoken_for =
             file_->size_bytes() + (draft_file_ ? draft_file_->size_bytes() : 0) + draft_bytes();
         for (const auto& stage : split_.stages) spoken_for += stage->kv_bytes() + stage->buffer_bytes();
-        const uint64_t available = available_memory();
-        given = available > spoken_for ? available - spoken_for : 0;
+        const uint64_t there = available();
+        given = there > spoken_for ? there - spoken_for : 0;
     }
     int fit = asked;
     while (fit > MOST_UNPIPELINED && needed(fit) > given) --fit;

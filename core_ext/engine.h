@@ -18,6 +18,8 @@ struct EngineOptions {
     // What they may take, snapshots, hand-offs and the slots of chunks included; 0: what is available once
     // all else is there.
     uint64_t window_memory = 0;
+    // What all of it may take beside the mapped model; 0: what is available.
+    uint64_t memory = 0;
     double watchdog_s = 25;  // nothing has moved for so long: the request ends with an error
     std::string isa;         // "": the best here
     bool events = true;
@@ -55,8 +57,16 @@ class Engine {
     EvalResult eval(const std::vector<int32_t>& tokens);
 
   private:
+    /// Bytes of memory; doubles, since sizes of a hostile file pass 64 bits.
+    struct Memory {
+        double context = 0, states = 0, buffers = 0;
+    };
     static void check(const Architecture& model, const EngineOptions& options);
     void run_alone(Stage& stage, Program& program);
+    Memory kept_for_a_text() const;
+    Memory allocated() const;
+    uint64_t available() const;
+    void require(const Memory& memory) const;
     uint64_t draft_bytes() const;
     int windows_that_fit(int asked);
 

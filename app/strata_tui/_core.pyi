@@ -72,6 +72,7 @@ class EngineOptions:
     chunk: int  # prefill rows
     pipeline_max: int  # windows in flight to allocate for; clamped to the stages
     window_memory: int  # bytes that they may take; 0 = what is available
+    memory: int  # bytes that all of it may take beside the mapped model; 0 = what is available
     watchdog_s: float  # a request ends with an error when nothing has moved for so long
     isa: str  # "" = best
     events: bool  # record events (tracing)

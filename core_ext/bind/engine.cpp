@@ -197,6 +197,7 @@ static void bind_options(py::module_& m) {
         .def_readwrite("chunk", &EngineOptions::chunk)
         .def_readwrite("pipeline_max", &EngineOptions::pipeline_max)
         .def_readwrite("window_memory", &EngineOptions::window_memory)
+        .def_readwrite("memory", &EngineOptions::memory)
         .def_readwrite("watchdog_s", &EngineOptions::watchdog_s)
         .def_readwrite("isa", &EngineOptions::isa)
         .def_readwrite("events", &EngineOptions::events)

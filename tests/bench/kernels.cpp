@@ -54,7 +54,7 @@ void measure(const cpu::Kernels& k, Type type, size_t target_bytes, bool many_ro
     std::vector<double> median;
     for (auto& t : times)
         std::nth_element(t.begin(), t.begin() + t.size() / 2, t.end()), median.push_back(t[t.size() / 2]);
-    std::printf("%-5s %6.1f MiB  read %5.1f  one row %5.1f GB/s (%3.0f %%)  2: %.2f  4: %.2f  8: %.2f",
+    std::printf("%-7s %6.1f MiB  read %5.1f  one row %5.1f GB/s (%3.0f %%)  2: %.2f  4: %.2f  8: %.2f",
                 info.name, static_cast<double>(bytes) / (1 << 20), bytes / median[0] / 1e9,
                 bytes / median[1] / 1e9, 100 * median[0] / median[1], median[2] / median[1],
                 median[3] / median[1], median[4] / median[1]);
