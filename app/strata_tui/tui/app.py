@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from strata_tui.tui.sitting import Sitting
 
 TOLD_S = 10.0
+AUDIENCE_S = 0.5
 PATIENCE_S = 0.5  # with an opening that nobody waits for any more
 
 
@@ -102,6 +103,8 @@ class Console(Listening, Themed):
             self.tell(note)
         self._loop = asyncio.get_running_loop()
         self.dress()
+        if self._alive:
+            self.set_interval(AUDIENCE_S, self._look_for_audience)
         self.call_after_refresh(self._start_to_open)
 
     # -- opening and closing
@@ -110,6 +113,10 @@ class Console(Listening, Themed):
         thread = threading.Thread(target=work)
         self._threads.append(thread)
         thread.start()
+
+    def _look_for_audience(self) -> None:
+        if self._audience.has_gone:
+            signal.raise_signal(signal.SIGHUP)
 
     def _start_to_open(self) -> None:
         self._opener = threading.Thread(target=self._open, daemon=True)  # a load can't be ended halfway
@@ -194,9 +201,6 @@ class Console(Listening, Themed):
 
     def _round(self) -> None:
         if self.leaving or not self.face.lanes.is_attached:  # the screen is being taken down
-            return
-        if self._audience.has_gone:
-            signal.raise_signal(signal.SIGHUP)
             return
         self.refresh_view()
         cpu, wall = time.thread_time(), time.monotonic()
