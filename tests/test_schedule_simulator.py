@@ -4,16 +4,18 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from reference import turns
 from reference.events import make
 from reference.lower_bound import Verified, actual, lower_bound, measured
 from reference.recorded import FATES, Committed, Recording, measured_rig, recorded
 from reference.schedule_rules import broken_commits, broken_rules
 from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window, draws
-from strata_tui.analysis.simulator import simulate
+from strata_tui.analysis.simulator import play, simulate
 from strata_tui.events import Events, Kind, WindowFate
 
 # The draft chain is 3 outputs of 0.5 ms together, or of 0.25 each. Hand-off and verdict of the fast pair are
@@ -260,6 +262,70 @@ def test_any_rig_keeps_the_rules_of_the_schedule(case: int) -> None:
     assert broken_rules(windows, guesses) == []
     assert actual(windows) >= lower_bound(measured(windows), guesses) * (1 - 1e-9)
     assert lower_bound(measured(windows), guesses) >= lower_bound(measured(windows)) * (1 - 1e-9)
+
+
+def random_text(seed: int) -> tuple[Rig, Switches, list[Verdict]]:
+    """Whatever rig and switches; of every other one times are halves, so that many things happen at once."""
+    rng = np.random.default_rng(seed)
+    n, rows = int(rng.integers(1, 7)), int(rng.integers(1, 6))
+
+    def ms(low: float, high: float) -> float:
+        return float(rng.integers(2 * low, 2 * high + 1)) / 2 if seed % 2 else float(rng.uniform(low, high))
+
+    def one_of(*values: Any) -> Any:
+        return values[rng.integers(len(values))]
+
+    rig = Rig(
+        run=[ms(1, 12) for _ in range(n)],
+        handoff=[ms(0, 1) for _ in range(n - 1)],
+        verdict=ms(0, 2),
+        draft=ms(0, 3),
+        catch_up=one_of(None, ms(0, 3)),
+        commit=one_of(0.0, 0.3),
+        undo=one_of(0.0, 0.5),
+        launch=one_of(0.0, 0.2),
+        cut=one_of(None, 0.0, 0.4),
+    )
+    switches = Switches(
+        windows=one_of(0, 1, 2, 3, 4, 5),
+        rows=rows,
+        first_rows=one_of(None, 1),
+        allocated=one_of(None, 0, 3, 8),
+        overlap=one_of(False, True),
+        chain_ahead=one_of(False, True),
+        running_step=one_of("awaited", "queued", "dropped"),
+        late_catch_up=one_of(False, True),
+        undo_again=one_of(False, True),
+        theta=one_of(0.0, 0.5),
+        spec_depth=one_of(0, 1, 2, 32),
+        force_miss=one_of(0, 1, 3),
+        tokens=one_of(None, int(rng.integers(1, 120))),
+    )
+    keeps, own_times, own_rows = rng.uniform(0.2, 1), one_of(False, True), one_of(False, True)
+    verdicts = []
+    for _ in range(60):
+        right, of = bool(rng.random() < keeps), int(rng.integers(1, rows + 1)) if own_rows else rows
+        verdicts.append(
+            Verdict(
+                of - 1 if right else int(rng.integers(0, of)),
+                right,
+                ms(0, 1),
+                run=[ms(1, 12) for _ in range(n)] if own_times else None,
+                rows=of if own_rows else None,
+            )
+        )
+    if switches.first_rows is not None:  # the first window then has no drafts
+        verdicts[0] = verdicts[0]._replace(accepted=0, rows=None)
+    return rig, switches, verdicts
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_from_moment_to_moment_is_turn_by_turn(seed: int) -> None:
+    text = random_text(seed)
+    windows, steps = play(*text)
+    plain_windows, plain_steps = turns.play(*text)
+    assert [repr(window) for window in windows] == [repr(window) for window in plain_windows]
+    assert steps == plain_steps
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reference import idle_by_gap
 from reference.events import decode_run, make
 from strata_tui import Engine
-from strata_tui.analysis.idle import CAUSES, stage_times, text_span, timelines
+from strata_tui.analysis.doing import CAUSES
+from strata_tui.analysis.idle import stage_times, text_span, timelines
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Events, Kind, WindowFate
 
 NONE = dict.fromkeys(CAUSES, 0)
@@ -129,6 +131,12 @@ def all_of(events: Events, n_stages: int, t0: int, t1: int) -> None:
         assert (line.edges[0], line.edges[-1]) == (t0, t1) and (np.diff(line.edges) > 0).all()
 
 
+def as_gap_by_gap(events: Events, n_stages: int, t0: int, t1: int) -> None:
+    found = timelines(events, n_stages, t0, t1)
+    for line, plain in zip(found, idle_by_gap.timelines(events, n_stages, t0, t1), strict=True):
+        assert (line.edges.tolist(), line.doing.tolist()) == (plain.edges.tolist(), plain.doing.tolist())
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_the_events_the_parts_add_up(seed: int) -> None:
     """Not even what an engine could record: spans over one another, windows unknown, orders impossible."""
@@ -145,12 +153,14 @@ def test_whatever_the_events_the_parts_add_up(seed: int) -> None:
     events["b"] = rng.integers(0, 5, n)
     begin = (1 << 40) + int(rng.integers(-500, 9_000))
     all_of(events, n_stages, begin, begin + int(rng.integers(1, 12_000)))
+    as_gap_by_gap(events, n_stages, begin, begin + int(rng.integers(1, 12_000)))
 
 
 def test_made_up_runs_add_up() -> None:
     for stages in (1, 2, 4):
         events = decode_run(50, stages, overlap=stages == 4)
         all_of(events, stages, int(events["start_ns"][0]), int(events["start_ns"][-1]) + 9)
+        as_gap_by_gap(events, stages, int(events["start_ns"][0]), int(events["start_ns"][-1]) + 9)
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -167,3 +177,4 @@ def test_a_real_run_adds_up(stages: int, windows: int, overlap: bool) -> None:
     span = text_span(events)
     assert span is not None
     all_of(events, stages, *span)
+    as_gap_by_gap(events, stages, *span)

@@ -5,7 +5,8 @@ import pytest
 from tests.tui.fake_engine import FakeEngine
 
 from strata_tui.analysis.bound import actual_ns, lower_bound, measured
-from strata_tui.analysis.idle import CAUSES, stage_times
+from strata_tui.analysis.doing import CAUSES
+from strata_tui.analysis.idle import stage_times
 from strata_tui.analysis.passages import passages
 from strata_tui.analysis.view import View
 from strata_tui.analysis.why import FEWEST_WINDOWS, MOST_WINDOWS, PARTS, explain

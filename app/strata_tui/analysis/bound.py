@@ -188,11 +188,12 @@ def actual_ns(windows: Sequence[Passage], events: Events, n_stages: int) -> int:
         return 0
     t0, t1 = verified[0].start_ns[0], verified[-1].verdict_ns
     held, ran = 1, 2
-    kinds = {Kind.throttle: held, Kind.paused: held, Kind.run: ran}
-    mine = events[np.isin(events["kind"], list(kinds))]
+    states_of = np.zeros(256, np.uint8)
+    states_of[[Kind.throttle, Kind.paused]], states_of[Kind.run] = held, ran
+    mine = events[states_of[events["kind"]] > 0]
     spans = np.zeros(len(mine), SPAN_DTYPE)
     spans["start"] = mine["start_ns"]
     spans["end"] = mine["start_ns"] + mine["dur_ns"]
-    spans["state"] = [kinds[kind] for kind in mine["kind"].tolist()]
+    spans["state"] = states_of[mine["kind"]]
     edges, states = flatten(spans, t0, t1)
     return t1 - t0 - int(np.diff(edges)[states == held].sum())

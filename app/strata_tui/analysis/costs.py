@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from strata_tui.analysis.crowd import Crowd
+from strata_tui.analysis.latest import Ints, Latest
 from strata_tui.analysis.passages import Passage, complete
 from strata_tui.events import DRAFT_LANE, Events, Kind
+
+Floats = npt.NDArray[np.float64]
 
 AT_ONCE_NS = 1_000_000  # a draft step that begins so soon behind another follows it without waiting
 CUT_SHARE = 0.1  # of a stage's run: how soon a rolled-back program ends, where none was recorded
@@ -75,13 +79,10 @@ def read_costs(
     chains = [(before, w) for before, w in after if w.rows > 1]
     serial, overlapped = _hand_offs(events, fresh, n_stages)
     crowd = Crowd(_running(windows, steps), cores) if cores else None
-    own = {(w.position, w.rows): [_alone_ms(crowd, *span) for span in w.spans_ns] for w in verified}
-    by_rows: list[dict[int, float]] = []
-    for stage in range(n_stages):
-        samples: dict[int, list[float]] = {}
-        for (_, rows), run in own.items():
-            samples.setdefault(rows, []).append(run[stage])
-        by_rows.append({rows: median(ms) for rows, ms in samples.items()})
+    starts = _matrix([w.start_ns for w in verified], n_stages)
+    alone = _alone_ms(crowd, starts, _matrix([w.end_ns for w in verified], n_stages)).tolist()
+    own = {(w.position, w.rows): ms for w, ms in zip(verified, alone, strict=True)}
+    by_rows = _by_rows(own, n_stages)
     undone = _lasted(events, Kind.undo)
     commit = _lasted(events, Kind.commit)
     return Costs(
@@ -91,46 +92,59 @@ def read_costs(
         serial_hand_off=serial,
         overlapped_hand_off=overlapped,
         verdict=_median_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
-        draft=float(median(_outputs(crowd, steps) or [0.0])),
+        draft=_median(_outputs(crowd, steps)),
         catch_up=_median_ms(_first_outputs(steps, chains)),
         launch=_median_ms(_launches(events, after, ends)),
         commit=_median_ms(commit),
-        undo=_median_ms(undone or commit),
+        undo=_median_ms(undone if len(undone) else commit),
         cut=_cut_ms(windows, events, by_rows),
     )
 
 
+def _matrix(times: Sequence[Sequence[int]], n_stages: int) -> Ints:
+    """[windows, stages]"""
+    return np.array(times, np.int64).reshape(-1, n_stages)
+
+
+def _by_rows(own: dict[tuple[int, int], list[float]], n_stages: int) -> list[dict[int, float]]:
+    rows, ms = np.array([rows for _, rows in own]), np.array(list(own.values()))
+    medians = {n: np.median(ms[rows == n], axis=0).tolist() for n in dict.fromkeys(rows.tolist())}
+    return [{n: of_stages[stage] for n, of_stages in medians.items()} for stage in range(n_stages)]
+
+
 def _hand_offs(events: Events, fresh: Sequence[Passage], n_stages: int) -> tuple[list[float], list[float]]:
     """Serial, overlapped; per boundary."""
-    launches = {(w, s): (start, bool(a)) for start, _, w, _, s, _, a, _ in _rows(events, Kind.launch)}
-    staged = {(w, s): start for start, _, w, _, s, *_ in _rows(events, Kind.stage_inputs)}
-    noticed = {(w, s): dur for _, dur, w, _, s, *_ in _rows(events, Kind.sync)}
+    start, end = _matrix([w.start_ns for w in fresh], n_stages), _matrix([w.end_ns for w in fresh], n_stages)
+    ids = np.array([window.id for window in fresh], np.int64)
+    launches, staging, syncs = (
+        events[events["kind"] == kind] for kind in (Kind.launch, Kind.stage_inputs, Kind.sync)
+    )
     serial, overlapped = [], []
     for stage in range(1, n_stages):
-        gaps: dict[bool, list[int]] = {False: [], True: []}
-        woken, host = [], []
-        for window in fresh:
-            key = window.id, stage
-            launch, ahead = launches.get(key, (window.end_ns[stage - 1], False))
-            gaps[ahead].append(window.start_ns[stage] - window.end_ns[stage - 1])
-            if not ahead:
-                woken.append(window.start_ns[stage] - launch)
-            host.append(noticed.get((window.id, stage - 1), 0) + launch - staged.get(key, launch))
-        by_flag = gaps[True] or woken
-        by_host = gaps[False] or [gap + part for gap, part in zip(gaps[True], host, strict=True)]
+        came = end[:, stage - 1]
+        gap = start[:, stage] - came
+        launch = _latest(launches, stage, "start_ns", ids, came)
+        ahead = _latest(launches, stage, "a", ids, 0) != 0
+        noticing = _latest(syncs, stage - 1, "dur_ns", ids, 0)
+        host = noticing + launch - _latest(staging, stage, "start_ns", ids, launch)
+        by_flag = gap[ahead] if ahead.any() else start[:, stage] - launch
+        by_host = gap + host if ahead.all() else gap[~ahead]
         serial.append(max(0.0, _median_ms(by_host)))
         overlapped.append(min(serial[-1], max(0.0, _median_ms(by_flag))))
     return serial, overlapped
 
 
+def _latest(events: Events, stage: int, field: str, ids: Ints, default: Ints | int) -> Ints:
+    """Of each window's last event on a stage a field."""
+    mine = events[events["stage"] == stage]
+    return Latest(mine["window"]).value(mine[field], ids, default)
+
+
 def _draft_steps(events: Events) -> list[tuple[int, int, int]]:
     """Start, end, step (0 = catch-up) of the draft layer, by their start."""
-    rows = [
-        (start, start + dur, a)
-        for start, dur, _, _, stage, _, a, _ in _rows(events, Kind.draft_step)
-        if stage == DRAFT_LANE
-    ]
-    return sorted(rows)
+    steps = events[(events["kind"] == Kind.draft_step) & (events["stage"] == DRAFT_LANE)]
+    start, step = steps["start_ns"], steps["a"]
+    return sorted(zip(start.tolist(), (start + steps["dur_ns"]).tolist(), step.tolist(), strict=True))
 
 
 def _running(windows: Sequence[Passage], steps: Sequence[tuple[int, int, int]]) -> list[tuple[float, float]]:
@@ -139,15 +153,17 @@ def _running(windows: Sequence[Passage], steps: Sequence[tuple[int, int, int]]) 
     return [(start / 1e6, end / 1e6) for start, end, *_ in (*runs, *steps)]
 
 
-def _alone_ms(crowd: Crowd | None, start_ns: int, end_ns: int) -> float:
-    """What it would have taken with a core of its own."""
-    lost = crowd.lost_ms(start_ns / 1e6, end_ns / 1e6) if crowd else 0.0
-    return (end_ns - start_ns) / 1e6 - lost
+def _alone_ms(crowd: Crowd | None, start_ns: Ints, end_ns: Ints) -> Floats:
+    """What each would have taken with a core of its own."""
+    took = (end_ns - start_ns) / 1e6
+    return took - crowd.lost_ms(start_ns / 1e6, end_ns / 1e6) if crowd else took
 
 
-def _outputs(crowd: Crowd | None, steps: Sequence[tuple[int, int, int]]) -> list[float]:
+def _outputs(crowd: Crowd | None, steps: Sequence[tuple[int, int, int]]) -> Floats:
     """From one output of the chain to the next that follows at once."""
-    return [_alone_ms(crowd, a[1], b[1]) for a, b in pairwise(steps) if b[2] and b[0] - a[1] < AT_ONCE_NS]
+    start, end, step = np.array(steps, np.int64).reshape(-1, 3).T
+    at_once = (step[1:] != 0) & (start[1:] - end[:-1] < AT_ONCE_NS)
+    return _alone_ms(crowd, end[:-1][at_once], end[1:][at_once])
 
 
 def _first_outputs(
@@ -155,11 +171,11 @@ def _first_outputs(
 ) -> list[int]:
     """From a verdict, or the step that runs then, to the end of the catch-up; without one, to the window."""
     ends = [end for _, end, _ in steps]
+    catch_ups = [i for i, (_, _, step) in enumerate(steps) if not step]
     lengths = []
     for before, window in chains:
-        at = next(
-            (i for i in range(bisect_right(ends, before.verdict_ns), len(steps)) if not steps[i][2]), None
-        )
+        later = bisect_left(catch_ups, bisect_right(ends, before.verdict_ns))
+        at = catch_ups[later] if later < len(catch_ups) else None
         if at is None or ends[at] > window.built_ns:
             lengths.append(window.built_ns - before.verdict_ns)
         else:
@@ -172,7 +188,7 @@ def _launches(
 ) -> list[int]:
     """From the last thing that a fresh window waited for to its start on stage 0."""
     programs = events[(events["stage"] == 0) & np.isin(events["kind"], (Kind.run, Kind.commit, Kind.undo))]
-    ends = sorted((programs["start_ns"] + programs["dur_ns"]).tolist())
+    ends = np.sort(programs["start_ns"] + programs["dur_ns"]).tolist()
     return [
         window.start_ns[0]
         - max(
@@ -200,9 +216,9 @@ def _rows(events: Events, kind: Kind) -> list[tuple[int, ...]]:
     return list(events[events["kind"] == kind].tolist())
 
 
-def _lasted(events: Events, kind: Kind) -> list[int]:
+def _lasted(events: Events, kind: Kind) -> Ints:
     of_stages = events[(events["kind"] == kind) & (events["stage"] < DRAFT_LANE)]
-    return list(of_stages["dur_ns"].tolist())
+    return np.asarray(of_stages["dur_ns"], np.int64)
 
 
 def _last(moments: Sequence[int], by: int) -> int:
@@ -210,5 +226,9 @@ def _last(moments: Sequence[int], by: int) -> int:
     return moments[at - 1] if at else 0
 
 
-def _median_ms(ns: Sequence[int]) -> float:
-    return median(ns) / 1e6 if ns else 0.0
+def _median_ms(ns: Sequence[int] | Ints) -> float:
+    return _median(np.asarray(ns)) / 1e6
+
+
+def _median(values: npt.NDArray[Any]) -> float:
+    return float(np.median(values)) if len(values) else 0.0

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Spans = Sequence[tuple[float, float]]  # start, end, ms
+Spans = Sequence[tuple[float, float]] | npt.NDArray[np.float64]  # [n, 2] start, end, ms
+
+
+Moments = float | npt.NDArray[np.float64]  # ms
 
 
 class Crowd:
@@ -26,7 +29,7 @@ class Crowd:
         lost = np.diff(self._edges) * (1 - cores / np.maximum(running, cores))
         self._lost = np.concatenate([[0.0], np.cumsum(lost)])
 
-    def lost_ms(self, start: float, end: float) -> float:
-        """Of a program that ran from start to end: how much less it would take with a core of its own."""
-        at_start, at_end = np.interp([start, end], self._edges, self._lost)
-        return float(at_end - at_start)
+    def lost_ms(self, start: Moments, end: Moments) -> npt.NDArray[np.float64]:
+        """Of programs that ran from start to end: how much less each would take with a core of its own."""
+        at_start, at_end = (np.interp(np.asarray(at), self._edges, self._lost) for at in (start, end))
+        return np.asarray(at_end - at_start)

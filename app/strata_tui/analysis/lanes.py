@@ -40,16 +40,16 @@ def flatten(spans: SpanArray, t0: int, t1: int) -> tuple[Int64, UInt8]:
     """
     start = np.clip(spans["start"], t0, t1)
     end = np.clip(spans["end"], t0, t1)
-    edges = np.unique(np.concatenate([[t0, t1], start, end]))
+    edges = np.sort(np.concatenate([[t0, t1], start, end]))
+    edges = edges[np.append(True, edges[1:] > edges[:-1])]
     states = np.zeros(len(edges) - 1, np.uint8)
     first = np.searchsorted(edges, start)
     last = np.searchsorted(edges, end)
     for state in np.unique(spans["state"]):
         of_state = spans["state"] == state
-        cover = np.zeros(len(edges), np.int32)
-        np.add.at(cover, first[of_state], 1)
-        np.add.at(cover, last[of_state], -1)
-        states[np.cumsum(cover)[:-1] > 0] = state
+        begun = np.bincount(first[of_state], minlength=len(edges))
+        ended = np.bincount(last[of_state], minlength=len(edges))
+        states[np.cumsum(begun - ended)[:-1] > 0] = state
     return edges, states
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strata_tui.analysis.idle import CAUSES, Timeline, timelines
+from strata_tui.analysis.doing import CAUSES
+from strata_tui.analysis.idle import Timeline, timelines
 from strata_tui.events import DRAFT_LANE, HOST_LANE, Events, Kind, MissCause
 
 _WORDS = {

@@ -16,10 +16,11 @@ _ENDINGS = {
     Kind.guess_ended: Fate.ENDED,
     Kind.guess_rolled_back: Fate.ROLLED_BACK,
 }
+_FATES = {int(fate): Fate(fate) for fate in WindowFate}
 _TOLD = (Kind.window, Kind.run, Kind.verdict, Kind.guess_launched, Kind.guess_kept, *_ENDINGS)
 
 
-@dataclass
+@dataclass(slots=True)
 class Passage:
     """A window; times in nanoseconds of the events' clock, per stage in the order of the stages."""
 
@@ -81,38 +82,59 @@ def passages(events: Events) -> list[Passage]:
     window's later ones.
     """
     told = events[np.isin(events["kind"], _TOLD) & (events["stage"] != DRAFT_LANE)]
-    windows: dict[int, Passage] = {}
-    runs = []
-    for start, duration, id, kind, stage, rows, a, b in told[
-        np.argsort(told["start_ns"], kind="stable")
-    ].tolist():
-        if kind == Kind.window:
-            if b != WindowFate.prompt and b in set(WindowFate):
-                windows[id] = Passage(id, a, rows, start, Fate(b))
-        elif kind == Kind.run:
-            runs.append((stage, start, start + duration, id))
-    for stage, start, end, id in sorted(runs):
+    kind = told["kind"]
+    windows = _built(told[kind == Kind.window])
+    _note_runs(windows, told[kind == Kind.run])
+    _note_verdicts(windows, told[kind == Kind.verdict])
+    _note_guesses(windows, told[(kind >= Kind.guess_built) & (kind <= Kind.guess_ended)])
+    found = sorted(windows.values(), key=lambda window: window.id)
+    _note_held(found, events)
+    return found
+
+
+def _built(events: Events) -> dict[int, Passage]:
+    """By id, those of a prompt left out."""
+    events = events[(events["b"] != WindowFate.prompt) & np.isin(events["b"], list(_FATES))]
+    events = events[np.argsort(events["start_ns"], kind="stable")]
+    told = (events[name].tolist() for name in ("window", "a", "rows", "start_ns", "b"))
+    return {id: Passage(id, a, rows, at, _FATES[b]) for id, a, rows, at, b in zip(*told, strict=True)}
+
+
+def _note_runs(windows: dict[int, Passage], events: Events) -> None:
+    ends = events["start_ns"] + events["dur_ns"]
+    order = np.lexsort([events["window"], ends, events["start_ns"], events["stage"]])
+    told = (
+        column[order].tolist() for column in (events["stage"], events["start_ns"], ends, events["window"])
+    )
+    for stage, start, end, id in zip(*told, strict=True):
         window = windows.get(id)
         if window is not None and stage == len(window.start_ns):
             window.start_ns.append(start)
             window.end_ns.append(end)
-    for start, duration, id, kind, _, _, a, b in told.tolist():
+
+
+def _note_verdicts(windows: dict[int, Passage], events: Events) -> None:
+    ends = events["start_ns"] + events["dur_ns"]
+    told = (column.tolist() for column in (events["window"], ends, events["a"], events["b"]))
+    for id, end, accepted, emitted in zip(*told, strict=True):
+        window = windows.get(id)
+        if window is not None:
+            window.verdict_ns, window.accepted, window.emitted = end, accepted, emitted
+
+
+def _note_guesses(windows: dict[int, Passage], events: Events) -> None:
+    for _, _, id, kind, _, _, a, b in events.tolist():
         window = windows.get(id)
         if window is None:
             continue
-        if kind == Kind.verdict:
-            window.verdict_ns, window.accepted, window.emitted = start + duration, a, b
-        elif kind == Kind.guess_launched:
+        if kind == Kind.guess_launched:
             window.depth = a
             if window.fate == Fate.GUESS:
                 window.fate = Fate.IN_FLIGHT
         elif kind == Kind.guess_kept and b in (WindowFate.kept_after_fresh, WindowFate.kept_after_kept):
-            window.fate = Fate(b)
+            window.fate = _FATES[b]
         elif kind in _ENDINGS:
-            window.fate = _ENDINGS[Kind(kind)]
-    found = sorted(windows.values(), key=lambda window: window.id)
-    _note_held(found, events)
-    return found
+            window.fate = _ENDINGS[kind]
 
 
 def _note_held(windows: Sequence[Passage], events: Events) -> None:

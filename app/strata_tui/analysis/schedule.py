@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +42,7 @@ class Switches:
     tokens: int | None = None  # wanted; None: the text ends with the verdicts
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What is known of a verified window: drafts accepted, and whether the guess behind it comes true."""
 
     accepted: int
@@ -52,7 +52,7 @@ class Verdict:
     rows: int | None = None  # of this very window; None: those of the switches
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Window:
     id: int
     slot: int

@@ -1,9 +1,10 @@
 """A plain discrete-event simulation of pipelined windows, from the specification, not from the engine.
 
-`simulate(rig, switches, verdicts)` plays the control loop: at every moment at which something finishes it
-takes the same turn, in the specification's order (what finished, drafts, launches front to back, last stage,
-verdict with its undos), until nothing more can be done, and goes to the next such moment. Devices are
-in-order queues; the draft chain has a queue of its own. Verdicts are given: nothing is random here.
+`simulate(rig, switches, verdicts)` plays the control loop. It takes the same turn again and again, in the
+specification's order (drafts, launches front to back, last stage, verdict with its undos). Whatever can be
+done has a moment from which it may be: in a turn all that is due is done, and where nothing is, the loop goes
+on to the first of those moments. Devices are in-order queues; the draft chain has a queue of its own.
+Verdicts are given: nothing is random here.
 
 Where the specification leaves room, this is how it was read:
 - a verdict falls `Rig.verdict` after the last stage's end, and launches and drafts go on meanwhile; a draft
@@ -16,9 +17,10 @@ Where the specification leaves room, this is how it was read:
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
+from math import inf
 
+from strata_tui.analysis.draft_chain import DraftChain
 from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window
 
 
@@ -36,7 +38,7 @@ def play(
 ) -> tuple[list[Window], list[tuple[float, float]]]:
     """The same, and when each step of the draft chain began and ended (ms)."""
     simulation = _Simulation(rig, switches, list(verdicts))
-    return simulation.text(), simulation.steps
+    return simulation.text(), simulation.chain.steps
 
 
 UNKNOWN = Verdict(0, False)
@@ -51,8 +53,8 @@ class _Simulation:
         self.in_flight = max(1, min(switches.windows, n_stages)) if n_stages > 1 else 1
         self.last = n_stages - 1
         self.n_slots = max(self.in_flight, switches.allocated or 0)
+        self.behind = 2 if switches.overlap else 1  # overlap: queued while the stage between still runs
         self.now = 0.0
-        self.wakes: list[float] = []
         self.free = [0.0] * n_stages  # when the stage's queue is empty
         self.slot_free = [[0.0] * self.n_slots for _ in rig.run]  # of all programs, commits and undos too
         self.slot_read = [[0.0] * self.n_slots for _ in rig.run]  # of runs: they read the slot's hand-off
@@ -61,92 +63,119 @@ class _Simulation:
         self.next_slot = 0
         self.guesses = self.emitted = self.verified = 0
         self.gate_shut = False
-        self.verdict_at: float | None = None  # of W0, once its last stage has ended
-        self.outputs = self.spoken_for = self.wanted = 0  # of the chain: landed, used by windows, ordered
-        self.step_end: float | None = None
-        self.steps: list[tuple[float, float]] = []
-        self.catch_up_owed = 0.0
-        self.chain_is_cut = False
+        self.chain = DraftChain(rig.draft)
+        self.spoken_for = 0  # outputs of the chain that windows use
+        self.next_rows: int | None = None  # of the next window; None: the queue has changed since
 
     def text(self) -> list[Window]:
         if self.switches.first_rows is None:
             self.new_chain(kept=False)
         while not self.ended:
-            if not self.turn():
-                self.sleep()
+            if self.in_flight == 1:
+                self.window_alone()
+            else:
+                self.pass_to(self.turn())
         return self.windows
+
+    def pass_to(self, moment: float) -> None:
+        assert moment < inf, f"deadlock: {self.queue}"
+        self.now = moment if moment > self.now else self.now
+        self.chain.run_until(self.now)
 
     @property
     def ended(self) -> bool:
         wanted = self.switches.tokens
         return self.verified == len(self.verdicts) or (wanted is not None and self.emitted >= wanted)
 
-    def turn(self) -> bool:
-        """One turn of the control loop; True if it did anything. Undos are queued by the verdict itself."""
-        return any(
-            [
-                self.take_draft_output(),
-                self.build_next(),
-                *[self.launch_front(i) for i in range(len(self.queue))],
-                self.launch_last(),
-                self.verdict(),
-            ]
-        )
+    def window_alone(self) -> None:
+        """The turns of one window where none is in flight beside it: nothing comes between them."""
+        self.pass_to(self.may_build())
+        self.build()
+        (window,) = self.queue
+        for stage in range(self.last + 1):
+            self.pass_to(self.may_launch(window, stage, None))
+            self.run(0, window, stage)
+        while (at := self.may_judge(window)) > self.now:
+            self.pass_to(at)
+        self.verdict()
+
+    def turn(self) -> float:
+        """One turn of the control loop; returns when the next one is due: as soon as anything may be done."""
+        now = self.now
+        next_turn = self.may_build()
+        if next_turn <= now:
+            self.build()
+            next_turn = self.may_build()
+        ahead: Window | None = None
+        for i, window in enumerate(self.queue):
+            stage = len(window.start_ms)
+            if stage < self.last:
+                at = self.may_launch(window, stage, ahead)
+                if at <= now:
+                    if i > 0 and stage == 0 and window.estimate < self.switches.theta:
+                        self.gate(i)
+                        return now
+                    self.launch_front(i, window, stage)
+                    at = self.may_launch(window, stage + 1, ahead) if stage + 1 < self.last else inf
+                next_turn = at if at < next_turn else next_turn
+            ahead = window
+        if self.queue:
+            at = self.last_stage_and_verdict(self.queue[0])
+            next_turn = at if at < next_turn else next_turn
+        return next_turn
+
+    def last_stage_and_verdict(self, w0: Window) -> float:
+        """Launches W0 on the last stage, or takes its verdict; returns when there is more to do."""
+        n = len(w0.start_ms)
+        if n < self.last:
+            return inf
+        if n == self.last:
+            at = self.may_launch(w0, n, None)
+            if at > self.now:
+                return at
+            self.run(0, w0, n)
+        at = self.may_judge(w0)
+        if at <= self.now:
+            self.verdict()
+        return at
 
     # The draft chain
 
     def new_chain(self, kept: bool) -> None:
         """Orders what the windows in flight will need; after a kept guess it is forced, or continued."""
-        ahead = self.switches.chain_ahead and self.in_flight > 1
-        running = self.step_end if self.switches.running_step == "queued" else None
+        rig, switches = self.rig, self.switches
+        ahead = switches.chain_ahead and self.in_flight > 1
         if not kept:
-            self.outputs = self.spoken_for = 0
+            self.spoken_for = 0
         elif not ahead:
-            self.outputs, self.spoken_for = 0, sum(w.rows for w in self.queue) - 1
+            self.spoken_for = sum(w.rows for w in self.queue) - 1
         more = self.in_flight - len(self.queue) + ahead
-        self.wanted = self.spoken_for + self.next_rows() + (more - 1) * self.switches.rows - (not self.queue)
-        catch_up = self.rig.draft if self.rig.catch_up is None else self.rig.catch_up
-        if not (kept and ahead):
-            self.start_step(catch_up, after=running)
-            return
-        self.catch_up_owed = 0.0 if self.switches.late_catch_up else catch_up
-        if running is None:
-            self.start_step(self.rig.draft)
-
-    def start_step(self, ms: float, after: float | None = None) -> None:
-        self.step_end = None
-        if self.outputs < self.wanted:
-            begin = max(self.now, after or 0.0)
-            self.step_end = begin + self.catch_up_owed + ms
-            self.steps.append((begin, self.step_end))
-            self.catch_up_owed = 0.0
-            self.wake(self.step_end)
-
-    def take_draft_output(self) -> bool:
-        if self.step_end is None or self.step_end > self.now:
-            return False
-        self.outputs += 1
-        self.step_end = None
-        if not self.chain_is_cut:
-            self.start_step(self.rig.draft)
-        return True
+        wanted = self.spoken_for + self.rows_of_next() + (more - 1) * switches.rows - (not self.queue)
+        catch_up = rig.draft if rig.catch_up is None else rig.catch_up
+        waits = switches.running_step == "queued"
+        if kept and ahead:
+            self.chain.go_on(self.now, wanted, 0.0 if switches.late_catch_up else catch_up, waits)
+        else:
+            self.chain.begin(self.now, wanted, catch_up, waits)
 
     # Windows
 
-    def build_next(self) -> bool:
-        """Builds W0 or the next guess as soon as its tokens are there."""
-        if len(self.queue) == self.in_flight:
-            return False
+    def may_build(self) -> float:
+        """When the tokens of W0, or of the next guess, are there."""
+        ahead = len(self.queue)
+        if ahead == self.in_flight or (ahead and (self.gate_shut or self.chain.is_cut)):
+            return inf
+        rows = self.rows_of_next()
+        if rows == 0:
+            return inf
+        return self.chain.lands(self.spoken_for + (rows if ahead else rows - 1))
+
+    def build(self) -> None:
         guess = bool(self.queue)
-        rows = self.next_rows()
-        outputs = rows if guess else rows - 1
-        if rows == 0 or self.outputs - self.spoken_for < outputs:
-            return False
-        if guess and (self.gate_shut or self.chain_is_cut):
-            return False
+        rows = self.rows_of_next()
         window = Window(len(self.windows), self.next_slot, rows, self.now, fate="guess" if guess else "fresh")
         self.next_slot = (self.next_slot + 1) % self.n_slots
-        self.spoken_for += outputs
+        self.spoken_for += rows if guess else rows - 1
         if guess:
             self.guesses += 1
             every = self.switches.force_miss
@@ -155,15 +184,18 @@ class _Simulation:
             window.estimate = self.verdicts[before].estimate if before < len(self.verdicts) else 1.0
         self.windows.append(window)
         self.queue.append(window)
-        return True
+        self.next_rows = None
 
-    def next_rows(self) -> int:
+    def rows_of_next(self) -> int:
         """Of the next window; no more than the tokens still wanted if all windows in flight come true."""
-        rows = self.switches.rows if self.windows else self.switches.first_rows or self.switches.rows
-        rows = self.truth(len(self.queue)).rows or rows
-        if self.switches.tokens is None:
-            return rows
-        return max(0, min(rows, self.switches.tokens - self.emitted - sum(w.rows for w in self.queue)))
+        if self.next_rows is None:
+            switches = self.switches
+            rows = switches.rows if self.windows else switches.first_rows or switches.rows
+            rows = self.truth(len(self.queue)).rows or rows
+            if switches.tokens is not None:
+                rows = max(0, min(rows, switches.tokens - self.emitted - sum(w.rows for w in self.queue)))
+            self.next_rows = rows
+        return self.next_rows
 
     def drop(self, first: int, launched: str, otherwise: str) -> None:
         """Takes the guesses from queue[first] on out of flight, with the fates named."""
@@ -175,6 +207,7 @@ class _Simulation:
                 window.fate = otherwise
                 self.next_slot = window.slot
         del self.queue[first:]
+        self.next_rows = None
 
     def cut_short(self, window: Window) -> None:
         for stage, end in enumerate(window.end_ms):
@@ -183,67 +216,52 @@ class _Simulation:
                 window.start_ms[stage] = min(window.start_ms[stage], end)
                 window.end_ms[stage] = self.free[stage] = end
                 self.slot_free[stage][window.slot] = self.slot_read[stage][window.slot] = end
-                self.wake(end)
 
     # Launches
 
-    def launch_front(self, i: int) -> bool:
-        """Launches W0 (i = 0) or a guess on its next front stage, if it may go there now."""
-        if i >= len(self.queue):  # a guess ahead of it was gated
-            return False
-        window = self.queue[i]
-        stage = len(window.start_ms)
-        if stage >= self.last or not self.may_launch(window, stage):
-            return False
+    def may_launch(self, window: Window, stage: int, ahead: Window | None) -> float:
+        """When its input is promised, its slot has nothing queued, nobody reads the hand-off that it will
+        write, and the window ahead of a guess is done there."""
+        if ahead is not None and (stage >= self.switches.spec_depth or len(ahead.end_ms) <= stage):
+            return inf
+        at = self.slot_free[stage][window.slot]
+        if stage < self.last and self.slot_read[stage + 1][window.slot] > at:
+            at = self.slot_read[stage + 1][window.slot]
+        if stage >= self.behind and window.end_ms[stage - self.behind] > at:
+            at = window.end_ms[stage - self.behind]
+        if ahead is not None and ahead.end_ms[stage] > at:
+            at = ahead.end_ms[stage]
+        return at
+
+    def launch_front(self, i: int, window: Window, stage: int) -> None:
+        """Launches W0 (i = 0) or a guess on its next front stage."""
         if i > 0:
             ahead = self.queue[i - 1]
-            if stage >= self.switches.spec_depth or not ahead.finished(stage, self.now):
-                return False
             if stage == 0:
-                if window.estimate < self.switches.theta:
-                    self.gate(i)
-                    return True
                 window.depth = i
             if stage not in ahead.committed:
                 ahead.committed.add(stage)
                 self.program(stage, ahead.slot, self.rig.commit)
-        self.run(window, stage)
-        return True
-
-    def launch_last(self) -> bool:
-        if not self.queue:
-            return False
-        window = self.queue[0]
-        if len(window.start_ms) != self.last or not self.may_launch(window, self.last):
-            return False
-        self.run(window, self.last)
-        return True
+        self.run(i, window, stage)
 
     def gate(self, first: int) -> None:
         self.spoken_for -= sum(w.rows for w in self.queue[first:])
         self.gate_shut = True
         self.drop(first, launched="", otherwise="gated")
 
-    def may_launch(self, window: Window, stage: int) -> bool:
-        """Its input is promised, its slot has nothing queued, and nobody reads the hand-off it will write."""
-        before = stage - 2 if self.switches.overlap else stage - 1  # overlap: queued on the stage between
-        if before >= 0 and not window.finished(before, self.now):
-            return False
-        readers = self.slot_read[stage + 1][window.slot] if stage < self.last else 0.0
-        return max(self.slot_free[stage][window.slot], readers) <= self.now
-
-    def run(self, window: Window, stage: int) -> None:
-        floor = max(self.free[stage], self.now + self.rig.launch)
-        start = max(floor, window.end_ms[stage - 1] + self.handoff[stage - 1]) if stage else floor
+    def run(self, i: int, window: Window, stage: int) -> None:
+        floor = self.now + self.rig.launch
+        floor = floor if floor > self.free[stage] else self.free[stage]
+        start = floor
+        if stage:
+            input_there = window.end_ms[stage - 1] + self.handoff[stage - 1]
+            start = floor if floor > input_there else input_there
+        own = self.truth(i).run  # where it is known and the window will be verified
+        end = start + (self.rig.run[stage] if own is None else own[stage])
         window.floor_ms.append(floor)
         window.start_ms.append(start)
-        window.end_ms.append(self.program(stage, window.slot, self.run_ms(window, stage), start))
-        self.slot_read[stage][window.slot] = window.end_ms[stage]
-
-    def run_ms(self, window: Window, stage: int) -> float:
-        """The rig's time, or this window's own where it is known and the window will be verified."""
-        own = self.truth(self.queue.index(window)).run
-        return self.rig.run[stage] if own is None else own[stage]
+        window.end_ms.append(end)
+        self.free[stage] = self.slot_free[stage][window.slot] = self.slot_read[stage][window.slot] = end
 
     def truth(self, ahead: int) -> Verdict:
         """What is known of the window behind `ahead` others in flight, if all of those come true."""
@@ -255,42 +273,25 @@ class _Simulation:
                 return UNKNOWN
         return self.verdicts[at]
 
-    def program(self, stage: int, slot: int, ms: float, start: float = 0.0) -> float:
-        """Queues a program on a stage; returns its end."""
-        end = max(start, self.free[stage], self.now) + ms
-        self.free[stage] = self.slot_free[stage][slot] = end
-        self.wake(end)
-        return end
-
-    def sleep(self) -> None:
-        """To the next moment at which something finishes; there is one, or the schedule is in a deadlock."""
-        while self.wakes and self.wakes[0] <= self.now:
-            heapq.heappop(self.wakes)
-        assert self.wakes, f"deadlock at {self.now} ms: {self.queue}"
-        self.now = self.wakes[0]
-
-    def wake(self, at: float) -> None:
-        if at > self.now:
-            heapq.heappush(self.wakes, at)
+    def program(self, stage: int, slot: int, ms: float) -> None:
+        """Queues a program of a state (a commit, an undo) on a stage."""
+        self.free[stage] = self.slot_free[stage][slot] = max(self.free[stage], self.now) + ms
 
     # The verdict
 
-    def verdict(self) -> bool:
-        if not self.queue or not self.queue[0].finished(self.last, self.now):
-            return False
-        if self.verdict_at is None:
-            self.verdict_at = self.now + self.rig.verdict
-            self.wake(self.verdict_at)
-        if self.verdict_at > self.now:
-            return False
-        if self.step_end is not None and self.switches.running_step == "awaited":
-            self.chain_is_cut = True
-            return False
+    def may_judge(self, w0: Window) -> float:
+        """When the host has W0's verdict and, where that is awaited, the draft step that runs has ended."""
+        at = w0.end_ms[self.last] + self.rig.verdict
+        if at <= self.now and self.switches.running_step == "awaited":
+            return max(at, self.chain.cut())
+        return at
+
+    def verdict(self) -> None:
         w0, truth = self.queue.pop(0), self.verdicts[self.verified]
         w0.verdict_ms, w0.accepted = self.now, min(truth.accepted, w0.rows - 1)
         self.verified += 1
         self.emitted += w0.accepted + 1
-        self.verdict_at, self.chain_is_cut, self.gate_shut = None, False, False
+        self.chain.is_cut, self.gate_shut, self.next_rows = False, False, None
         self.program(self.last, w0.slot, self.rig.commit)
         guess = self.queue[0] if self.queue else None
         if self.ended:
@@ -306,7 +307,6 @@ class _Simulation:
                 self.program(stage, w0.slot, self.rig.undo)
             self.commit_fronts(w0)
             self.new_chain(kept=False)
-        return True
 
     def is_undone(self, stage: int, w0: Window) -> bool:
         """Was more committed there than the verdict's rows: of W0, or of the guess behind it?"""
@@ -314,5 +314,6 @@ class _Simulation:
         return too_far or self.switches.undo_again
 
     def commit_fronts(self, w0: Window) -> None:
-        for stage in set(range(self.last)) - w0.committed:
-            self.program(stage, w0.slot, self.rig.commit)
+        for stage in range(self.last):
+            if stage not in w0.committed:
+                self.program(stage, w0.slot, self.rig.commit)

@@ -8,6 +8,7 @@ no guess was built). Unknown ones are drawn with the rate of the drafts that are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
@@ -37,13 +38,13 @@ class Tape:
 
     def drawn(self, seed: int) -> Tape:
         """The same with the unknown positions filled in."""
-        rng = np.random.default_rng(seed)
-        hit, probability, second = dict(self.hit), dict(self.probability), dict(self.second)
-        for position in range(self.first + 1, self.first + self.tokens + 1):
-            draw, other = rng.random(2)
-            hit.setdefault(position, bool(draw < self.rate))
-            second.setdefault(position, bool(other < self.second_rate))
-            probability.setdefault(position, self.mean_probability[hit[position]])
+        positions = range(self.first + 1, self.first + self.tokens + 1)
+        draws = np.random.default_rng(seed).random((self.tokens, 2)) < (self.rate, self.second_rate)
+        hit, second = (dict(zip(positions, column, strict=True)) for column in draws.T.tolist())
+        hit |= self.hit
+        second |= self.second
+        probability = {position: self.mean_probability[hit[position]] for position in positions}
+        probability |= self.probability
         return Tape(
             self.first,
             self.tokens,
@@ -93,7 +94,8 @@ class Tape:
             return self.estimate[behind, rows]
         if not any(self.mean_probability):
             return LOOKUP_ESTIMATE
-        return float(np.prod([self.probability.get(p, 0.0) for p in range(position + 1, behind + 1)]))
+        known = self.probability.get
+        return math.prod([known(p, 0.0) for p in range(position + 1, behind + 1)], start=1.0)
 
 
 def read_tape(events: Events, windows: Sequence[Passage]) -> Tape:
@@ -111,7 +113,7 @@ def read_tape(events: Events, windows: Sequence[Passage]) -> Tape:
     stated = {p for rows in drafts.values() for k, (_, p) in rows.items() if k > 0}
     # Replayed drafts state one probability and depend on their position alone, not on the drafts before.
     independent = len(stated) == 1 and stated != {0.0}
-    forced = events["window"][(events["kind"] == Kind.guess_built) & (events["b"] == 1)]
+    forced = set(events["window"][(events["kind"] == Kind.guess_built) & (events["b"] == 1)].tolist())
     tape = Tape(first, tokens, {}, {}, {}, {}, 0.0, 0.0)
     by_depth: dict[int, list[bool]] = {}  # row -> right, given that those before were; bonus: row T
     right_to_end: dict[int, tuple[bool, int]] = {}  # end position -> of the newest window there: right? rows
@@ -149,9 +151,11 @@ def _tokens(events: Events) -> dict[int, int]:
 def _drafts(events: Events, known: Container[int]) -> dict[int, dict[int, tuple[int, float]]]:
     """Window -> row -> token, probability."""
     drafts: dict[int, dict[int, tuple[int, float]]] = {}
-    for _, _, window, _, _, row, token, millionths in events[events["kind"] == Kind.draft_token].tolist():
+    stated = events[events["kind"] == Kind.draft_token]
+    told = (stated[name].tolist() for name in ("window", "rows", "a"))
+    for window, row, token, probability in zip(*told, (stated["b"] / 1e6).tolist(), strict=True):
         if window in known:  # the prompt is read through windows too
-            drafts.setdefault(window, {})[row] = token, millionths / 1e6
+            drafts.setdefault(window, {})[row] = token, probability
     return drafts
 
 

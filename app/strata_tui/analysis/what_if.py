@@ -164,10 +164,12 @@ class WhatIf:
         position, timed = tape.first, []
         guessed = False
         for verdict in verdicts:
-            rows = verdict.rows or 1
-            timed.append(replace(verdict, run=self._run(setting, position, rows, guessed)))
-            guessed = verdict.guess_right
-            position += verdict.accepted + 1
+            accepted, right, estimate, _, rows = verdict
+            timed.append(
+                Verdict(accepted, right, estimate, self._run(setting, position, rows or 1, guessed), rows)
+            )
+            guessed = right
+            position += accepted + 1
         rig, switches = self._rig(setting), self._switches(setting, tape)
         windows, steps = play(rig, switches, timed)
         for _ in range(ROUNDS if self.cores else 0):
@@ -183,16 +185,18 @@ class WhatIf:
         switches: Switches,
     ) -> tuple[Rig, Switches, list[Verdict]]:
         """Rig, switches and verdicts with what each program loses in the crowd that was simulated last."""
-        ran = [list(zip(window.start_ms, window.end_ms, strict=True)) for window in windows]
-        crowd = Crowd([*itertools.chain(*ran), *steps], self.cores or 1)
-        lost = [[crowd.lost_ms(*span) for span in spans] for spans in ran]
+        runs = np.array([span for w in windows for span in zip(w.start_ms, w.end_ms, strict=True)])
+        drafts = np.array(steps).reshape(-1, 2)
+        crowd = Crowd(np.concatenate([runs, drafts]), self.cores or 1)
+        of_runs = iter(crowd.lost_ms(*runs.T).tolist())
+        lost = [list(itertools.islice(of_runs, len(window.start_ms))) for window in windows]
         of_verified = [ms for ms, window in zip(lost, windows, strict=True) if window.verified]
         verdicts = [
-            replace(verdict, run=[a + b for a, b in zip(verdict.run or (), ms, strict=True)])
+            verdict._replace(run=[a + b for a, b in zip(verdict.run or (), ms, strict=True)])
             for verdict, ms in zip(alone, of_verified, strict=True)
         ]
         mean = [float(np.mean([ms[s] for ms in lost if len(ms) > s] or [0.0])) for s in range(self.n_stages)]
-        slower = float(np.mean([crowd.lost_ms(*step) for step in steps] or [0.0]))
+        slower = float(np.mean(crowd.lost_ms(*drafts.T))) if steps else 0.0
         return (
             replace(
                 rig,

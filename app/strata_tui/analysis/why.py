@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from strata_tui.analysis.bound import Bound, Measured, actual_ns, guesses_in_flight, lower_bound, measured
+from strata_tui.analysis.doing import CAUSES
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.findings import Finding, Situation, findings
 from strata_tui.analysis.guesses import GuessCounts, count_guesses
-from strata_tui.analysis.idle import CAUSES, StageTime, stage_times
+from strata_tui.analysis.idle import StageTime, stage_times
 from strata_tui.analysis.passages import passages, texts
 from strata_tui.analysis.view import Mark, View
 from strata_tui.events import Events, Kind
