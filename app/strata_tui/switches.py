@@ -203,7 +203,8 @@ def reports(environment: Mapping[str, str] = os.environ) -> tuple[frozenset[str]
 
 
 def _debug(environment: Mapping[str, str]) -> bool:
-    return environment.get("STRATA_PIPELINE_DEBUG") == "1"
+    text = environment.get("STRATA_PIPELINE_DEBUG", "")
+    return bool(text) and bool(_read(ON_OFF, text, "STRATA_PIPELINE_DEBUG"))
 
 
 def _only_with_debug(variable: str) -> str:

@@ -1,5 +1,6 @@
 import json
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,23 @@ def test_a_process_a_run(strata: Strata) -> None:
 )
 def test_what_cannot_be_measured_says_why(strata: Strata, flags: tuple[str, ...], expected: str) -> None:
     assert expected in strata("bench", *flags).error
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds children through /proc")
+def test_a_killed_bench_leaves_no_process_behind() -> None:
+    process = start("bench", "-n", "3000", "--ctx", "4000", "--runs", "9", "--fresh")
+    children: list[int] = []
+    while len(children) < 2:  # the resource tracker and the run
+        time.sleep(0.05)
+        assert process.poll() is None
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        children = [int(pid) for pid in listed]
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60  # the run would take longer
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("fresh", [(), ("--fresh",)])

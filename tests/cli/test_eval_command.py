@@ -1,3 +1,5 @@
+import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -53,3 +55,32 @@ def test_an_output_that_cannot_be_sought_is_refused(strata: Strata) -> None:
     out, err = process.communicate()
     assert (process.returncode, out, err.count(b"\n")) == (2, b"", 1)
     assert b"got /dev/stdout, where nothing can be sought" in err
+
+
+def test_the_model_is_never_its_own_output(strata: Strata, tmp_path: Path) -> None:
+    model = tmp_path / "m.gguf"
+    model.write_bytes(LLAMA.read_bytes())
+    line = strata("eval", model, "--tokens", "1,2", "-o", model).error
+    assert line == f"strata-tui: -o: expected another file than that of the model, got {model} for both"
+    assert model.read_bytes() == LLAMA.read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sees handlers through /proc")
+def test_ctrl_c_ends_it_in_the_middle(tmp_path: Path) -> None:
+    tokens = tmp_path / "ids.txt"
+    tokens.write_text(",".join(str(3 + i % 500) for i in range(3900)))
+    process = start("eval", "--tokens", f"@{tokens}", "-o", tmp_path / "out.npz", "--threads", "1")
+    for handled in (True, False):  # Python's own, then none while the pass lasts
+        while _handles_ctrl_c(process.pid) != handled:
+            assert process.poll() is None
+            time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == -signal.SIGINT
+    assert list(tmp_path.iterdir()) == [tokens]
+
+
+def _handles_ctrl_c(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (signal.SIGINT - 1) & 1)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 from typing import Any, Protocol
 
 from strata_tui.bench.arms import Arm
@@ -160,6 +163,14 @@ def _interrupts_wait() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+def _end_with_the_parent() -> None:
+    """However that ends: nobody would read what is computed on."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
 def _run_in_child(
     parent: Connection,
     paths: tuple[Path, Path | None],
@@ -169,6 +180,7 @@ def _run_in_child(
     replay: Sequence[int],
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which gets it too, ends this process
+    Thread(target=_end_with_the_parent, daemon=True).start()
     outcome: Run | Exception
     try:
         engines = KeptEngines(ModelFile(*paths), bound=bound)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +29,31 @@ def command(model: Path | None, ids: str, output: Path, **options: Any) -> None:
     import numpy as np
 
     from strata_tui.cli.headless import log_lines, open_engine
-    from strata_tui.cli.outputs import archive_file
+    from strata_tui.cli.outputs import apart, archive_file
     from strata_tui.files import whole_file
 
     archive_file(output, "-o")
+    apart({"-o": output}, {"the model": run.model, "--draft-model": run.draft_model})
     with log_lines(run) as log, open_engine(run) as engine:
         for note in (*run.notes, *engine.notices()):
             log(note)
-        arrays = engine.eval(tokens)
+        with _ended_by_ctrl_c():
+            arrays = engine.eval(tokens)
     with whole_file(output) as file:
         np.savez(file, **arrays)
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
     click.echo(f"{output}: {shapes}", err=True)
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """For one long call that no handler of Python's can get into; nothing is open that could be lost."""
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

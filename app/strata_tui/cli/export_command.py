@@ -28,11 +28,12 @@ def command(recording: Path, output: Path) -> None:
     """
     if not output.name.endswith(_ENDINGS):
         raise BadInput(f"-o: expected a name that ends in {', '.join(_ENDINGS)}, got {output.name}")
-    from strata_tui.cli.outputs import output_file
+    from strata_tui.cli.outputs import apart, output_file
     from strata_tui.record.reading import open_recording
     from strata_tui.terminal_text import counted
 
     output_file(output, "-o")
+    apart({"-o": output}, {"the recording": recording})
     opened = open_recording(recording)
     if output.suffix == ".csv":
         from strata_tui.record.table import write_table
