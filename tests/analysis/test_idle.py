@@ -10,7 +10,7 @@ from reference import idle_by_gap
 from reference.events import decode_run, make
 from strata_tui import Engine
 from strata_tui.analysis.doing import CAUSES
-from strata_tui.analysis.idle import stage_times, text_span, timelines
+from strata_tui.analysis.idle import stage_times, stage_times_of, text_span, timelines
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Events, Kind, WindowFate
 
 NONE = dict.fromkeys(CAUSES, 0)
@@ -161,6 +161,40 @@ def test_made_up_runs_add_up() -> None:
         events = decode_run(50, stages, overlap=stages == 4)
         all_of(events, stages, int(events["start_ns"][0]), int(events["start_ns"][-1]) + 9)
         as_gap_by_gap(events, stages, int(events["start_ns"][0]), int(events["start_ns"][-1]) + 9)
+
+
+def shifted(events: Events, at_ns: int, windows: int) -> Events:
+    """The same text, begun at another time; ids of windows are never used again."""
+    moved = events.copy()
+    moved["start_ns"] += np.uint64(at_ns)
+    moved["window"] += np.uint32(windows)
+    return moved
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_texts_at_once_are_each_as_if_alone(seed: int) -> None:
+    """Spans end amid their texts, and what the next one brings is not what a stage waited for."""
+    rng = np.random.default_rng(seed)
+    stages, texts, begins, spans, at = int(rng.integers(1, 5)), [], [], [], 0
+    for number in range(9):
+        n = int(rng.integers(1, 9))
+        text = TEXT if stages == 2 and n > 6 else decode_run(n, stages, 3, seed, bool(number % 2))
+        text = shifted(text, at, 100 * number)
+        text["start_ns"][1:] += rng.integers(0, 3_000, len(text) - 1).astype(np.uint64) * (
+            text["dur_ns"][1:] > 99
+        )
+        texts.append(text[np.argsort(text["start_ns"], kind="stable")])
+        begins.append(int(text["start_ns"][0]))
+        verdicts = text[text["kind"] == Kind.verdict]
+        built = int(text["start_ns"][text["kind"] == Kind.window].min())
+        spans.append((built, int((verdicts["start_ns"] + verdicts["dur_ns"]).max())))
+        if number % 3 == 1:  # as where the other run's text was shorter
+            spans[-1] = (built, int((verdicts["start_ns"] + verdicts["dur_ns"])[len(verdicts) // 2]))
+        at += int((text["start_ns"] + text["dur_ns"]).max()) - begins[-1] + int(rng.integers(0, 2)) * 5_000
+    together = stage_times_of(np.concatenate(texts), stages, spans, begins)
+    for text, span, times in zip(texts, spans, together, strict=True):
+        assert times == stage_times(text, stages, *span)
+    assert stage_times_of(np.concatenate(texts), stages, [], begins) == []
 
 
 @pytest.mark.parametrize("overlap", [False, True])

@@ -102,12 +102,22 @@ class Story:
         self._drafted = np.unique(events["window"][built & ((events["rows"] > 1) | guess)]).astype(np.int64)
 
     def blame(
-        self, begin: Ints, end: Ints, stage: int, programs: Programs, upstream: Upstream | None
+        self,
+        begin: Ints,
+        end: Ints,
+        text_end: Ints,
+        stage: int,
+        programs: Programs,
+        upstream: Upstream | None,
     ) -> SpanArray:
-        """The causes of idle times [begin, end) of a stage, each [n]; host time is left out."""
+        """The causes of idle times [begin, end) of a stage, each [n]; host time is left out.
+
+        Args:
+            text_end: when the next text begins, whose programs are none of these idle times' business.
+        """
         at = programs.next(end)
-        ended = at == len(programs.start)
-        pieces = [*self._with_nothing_behind(begin[ended], end[ended])]
+        ended = at >= programs.next(text_end)
+        pieces = [*self._with_nothing_behind(begin[ended], end[ended], text_end[ended])]
         begin, end, at = begin[~ended], end[~ended], at[~ended]
         window, kind = programs.window[at], programs.kind[at]
         of_run = np.isin(kind, _RUNS)
@@ -125,9 +135,8 @@ class Story:
             )
         return _spans(pieces)
 
-    def _with_nothing_behind(self, begin: Ints, end: Ints) -> Iterator[Piece]:
-        last = self._decided[-1] if len(self._decided) else 0
-        last = np.minimum(np.maximum(begin, last), end)
+    def _with_nothing_behind(self, begin: Ints, end: Ints, text_end: Ints) -> Iterator[Piece]:
+        last = np.minimum(np.maximum(begin, _last(self._decided, text_end)), end)
         yield begin, last, Doing.verdict
         yield last, end, Doing.no_work
 

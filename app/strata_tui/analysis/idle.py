@@ -14,6 +14,7 @@ Run + other work + idle by cause = the span, on every stage, to the nanosecond.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,9 @@ _FROM_UPSTREAM[[Doing.run, Doing.commit, Doing.publish]] = Doing.hand_off
 _FROM_UPSTREAM[Doing.undo] = Doing.undo_awaited
 
 
+_NEVER = np.iinfo(np.int64).max
+
+
 @dataclass(frozen=True)
 class Timeline:
     """Piece i of a stage's time is [edges[i], edges[i+1]); edges [n+1] rise, doing [n] holds `Doing`."""
@@ -48,8 +52,20 @@ class Timeline:
 
     def spent_ns(self) -> list[int]:
         """Nanoseconds by `Doing`; their sum is the span."""
+        spent = np.zeros(len(Doing), np.int64)
+        np.add.at(spent, self.doing, np.diff(self.edges))
+        return [int(ns) for ns in spent]
+
+    def spent_by(self, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """[n, Doing] nanoseconds from the first edge to moments [n] between the edges."""
         piece = np.diff(self.edges)
-        return [int(piece[self.doing == doing].sum()) for doing in Doing]
+        at = np.minimum(np.searchsorted(self.edges, moments, side="right") - 1, len(piece) - 1)
+        spent = np.zeros((len(moments), len(Doing)), np.int64)
+        for doing in np.unique(self.doing):
+            here = self.doing == doing
+            before = np.cumsum(np.where(here, piece, 0)) - np.where(here, piece, 0)
+            spent[:, doing] = before[at] + np.where(here[at], moments - self.edges[at], 0)
+        return spent
 
 
 @dataclass(frozen=True)
@@ -87,24 +103,51 @@ def stage_times(events: Events, n_stages: int, t0: int, t1: int) -> list[StageTi
 
     Events from around the span count too: what ends an idle time may come after it.
     """
-    times = []
-    for timeline in timelines(events, n_stages, t0, t1):
-        spent = timeline.spent_ns()
-        times.append(
-            StageTime(
-                span_ns=t1 - t0,
-                run_ns=spent[Doing.run],
-                publish_ns=spent[Doing.publish],
-                commit_ns=spent[Doing.commit],
-                undo_ns=spent[Doing.undo],
-                idle_ns={cause: spent[doing] for cause, doing in CAUSES.items()},
-            )
-        )
-    return times
+    return [_stage_time(t1 - t0, line.spent_ns()) for line in timelines(events, n_stages, t0, t1)]
 
 
-def timelines(events: Events, n_stages: int, t0: int, t1: int) -> list[Timeline]:
-    """What each stage did over [t0, t1)."""
+def stage_times_of(
+    events: Events, n_stages: int, spans: Sequence[tuple[int, int]], begins: Sequence[int]
+) -> list[list[StageTime]]:
+    """How each stage spent each of these spans [t0, t1), one within a text: all texts at the cost of one.
+
+    Args:
+        events: of all texts.
+        begins: when each text begins.
+    """
+    if not spans:
+        return []
+    t0, t1 = min(t0 for t0, _ in spans), max(t1 for _, t1 in spans)
+    edges = np.array(spans, np.int64)
+    by_stage = [
+        line.spent_by(edges[:, 1]) - line.spent_by(edges[:, 0])
+        for line in timelines(events, n_stages, t0, t1, begins)
+    ]
+    return [
+        [_stage_time(end - begin, spent[i].tolist()) for spent in by_stage]
+        for i, (begin, end) in enumerate(spans)
+    ]
+
+
+def _stage_time(span_ns: int, spent_ns: list[int]) -> StageTime:
+    return StageTime(
+        span_ns=span_ns,
+        run_ns=spent_ns[Doing.run],
+        publish_ns=spent_ns[Doing.publish],
+        commit_ns=spent_ns[Doing.commit],
+        undo_ns=spent_ns[Doing.undo],
+        idle_ns={cause: spent_ns[doing] for cause, doing in CAUSES.items()},
+    )
+
+
+def timelines(events: Events, n_stages: int, t0: int, t1: int, begins: Sequence[int] = ()) -> list[Timeline]:
+    """What each stage did over [t0, t1).
+
+    Args:
+        begins: of texts, each looked at by itself: nothing is idle for what the next one brings.
+    """
+    cuts = np.unique(np.array(begins, np.int64))
+    cuts = cuts[(cuts > t0) & (cuts < t1)]
     story = Story(events)
     nothing_to_do = _no_work(events, t0, t1)
     lines: list[Timeline] = []
@@ -112,9 +155,12 @@ def timelines(events: Events, n_stages: int, t0: int, t1: int) -> list[Timeline]
         mine = events[events["stage"] == stage]
         work = _spans(mine, _OF_PROGRAM)
         edges, states = flatten(work, t0, t1)
-        gaps = np.flatnonzero(states == 0)
+        all_edges = np.union1d(edges, cuts) if len(cuts) else edges
+        gaps = np.flatnonzero(states[np.searchsorted(edges, all_edges[:-1], side="right") - 1] == 0)
+        begin, end = all_edges[gaps], all_edges[gaps + 1]
+        text_end = np.append(cuts, _NEVER)[np.searchsorted(cuts, begin, side="right")]
         upstream = Upstream(lines[-1].edges, _FROM_UPSTREAM[lines[-1].doing]) if lines else None
-        causes = story.blame(edges[gaps], edges[gaps + 1], stage, Programs(mine), upstream)
+        causes = story.blame(begin, end, text_end, stage, Programs(mine), upstream)
         lines.append(Timeline(*flatten(np.concatenate([causes, nothing_to_do, work]), t0, t1)))
     return lines
 

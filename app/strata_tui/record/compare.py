@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strata_tui.analysis.idle import StageTime, stage_times
+from strata_tui.analysis.idle import StageTime, stage_times_of
 from strata_tui.analysis.windows import WindowArray, WindowLog
 from strata_tui.errors import BadInput
 from strata_tui.events import Events, Kind
@@ -42,12 +42,13 @@ class Side:
 
     Attributes:
         windows: verified ones, in the order of their verdicts.
-        stages: where each stage's time went, one entry a text: from its first window built to the last
-            verdict that counts.
+        spans: of each text that has one, ns: from its first window built to the last verdict that counts.
+        stages: where each stage's time went in each of the spans.
     """
 
     recording: Recording
     windows: list[WindowArray] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
     stages: list[list[StageTime]] = field(default_factory=list)
     toggles: int = 0  # switches flipped while it ran
 
@@ -216,6 +217,8 @@ def _compare_texts(sides: tuple[Side, Side], notes: list[str]) -> Comparison:
             )
     if not texts:
         raise BadInput("[compare] expected a text that both recordings have from its start, got none")
+    for side in sides:
+        _take_stages(side)
     if difference is None and len(a.requests) != len(b.requests):
         notes.append(f"A has {len(a.requests)} texts, B {len(b.requests)}: the first {texts} are compared")
     return Comparison(*sides, texts, tokens, True, difference, notes)
@@ -256,7 +259,7 @@ def _by_request(recording: Recording) -> list[Events]:
 
 
 def _take_text(side: Side, events: Events, n_tokens: int | None) -> None:
-    """Add the windows of a text, as far as their tokens lie within its first `n_tokens`."""
+    """Add the windows of a text, as far as their tokens lie within its first `n_tokens`, and their span."""
     order = np.argsort((events["start_ns"] + events["dur_ns"]).astype(np.int64), kind="stable")
     log = WindowLog(capacity=max(16, int(np.count_nonzero(events["kind"] == Kind.window))))
     log.take(events[order], request=1)
@@ -268,14 +271,21 @@ def _take_text(side: Side, events: Events, n_tokens: int | None) -> None:
     if len(rows):
         begin, end = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         if end > begin:
-            side.stages.append(stage_times(events, len(side.recording.stages), begin, end))
+            side.spans.append((begin, end))
 
 
 def _cut(side: Side, n_tokens: int) -> None:
     """Only the windows within the first tokens; of a single text."""
-    events = side.recording.events
-    side.windows, side.stages = [], []
-    _take_text(side, events, n_tokens)
+    side.windows, side.spans = [], []
+    _take_text(side, side.recording.events, n_tokens)
+    _take_stages(side)
+
+
+def _take_stages(side: Side) -> None:
+    """Where each stage's time went in the spans taken, of all texts at a time."""
+    recording = side.recording
+    begins = [request.begin_ns for request in recording.requests]
+    side.stages = stage_times_of(recording.events, len(recording.stages), side.spans, begins)
 
 
 def stage_ms(side: Side, stage: int) -> dict[str, float]:
