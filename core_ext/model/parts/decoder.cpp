@@ -39,6 +39,7 @@ int64_t Decoder::scratch_floats(int rows) const {
 }
 
 uint64_t Decoder::draft_bytes() const {
+    if (!draft_) return 0;
     return row_bytes(draft_->block) + weight_bytes(draft_->eh_proj) + weight_bytes(draft_->head);
 }
 
