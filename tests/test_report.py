@@ -15,7 +15,6 @@ from strata_tui.report import (
     rates,
     request_lines,
     run_json,
-    stage_times,
     summary_lines,
     wasted_ms,
 )
@@ -134,13 +133,6 @@ def test_nothing_decoded_has_no_rates() -> None:
     assert got["accepted_per_position"] == []
 
 
-def test_stage_times_by_hand() -> None:
-    first, second, third = stage_times(RUN, 3)
-    assert first == {"run_ms": pytest.approx(10 + 5 + 2 + 4 + 4), "wait_ms": 0, "idle": None}
-    assert second == {"run_ms": pytest.approx(10 + 5 + 3 + 3), "wait_ms": pytest.approx(4.5), "idle": None}
-    assert third == {"run_ms": 0, "wait_ms": 0, "idle": None}
-
-
 def test_hand_offs_count_windows_and_not_chunks() -> None:
     assert hand_off_lines(RUN, 2) == [
         "strata: hand-off stage 0 -> 1: overlapped (1 window), serial (2 windows)"
@@ -220,10 +212,9 @@ def test_kernels_by_stage_and_rows() -> None:
         "strata profile: draft layer, 1 row, 9 programs, 1.00 ms: pick 0.50 (50%), Q8_0 0.50 (50%)",
         "strata profile: stage 0, commits, 3.00 ms: 2 rows 2.00, 5 rows 1.00",
     ]
-    emulated = request_lines(events(), 0, {**STATS, "kernels": kernels}, {"verify_profile"}, emulated=True)[
-        1:
-    ]
-    assert emulated == ["strata profile: what is computed here, not the emulated rig's times", *got]
+    _, head, *marked = request_lines(events(), 0, {**STATS, "kernels": kernels}, {"verify_profile"}, True)
+    assert head == "strata profile: what is computed here, not the emulated rig's times"
+    assert marked == [line + " [computed here]" for line in got]
 
 
 def test_the_summary_shows_the_three_rates_together() -> None:
@@ -244,7 +235,7 @@ def test_the_summary_shows_the_three_rates_together() -> None:
 
 
 def test_the_object_is_whole_when_nothing_happened() -> None:
-    stages = [SimpleNamespace(device="cpu 1 thread", first_layer=0, last_layer=3)]
+    stages = [SimpleNamespace(device="cpu 1 thread", first_layer=i, last_layer=i) for i in (0, 1)]
     about = {"model": "m", "model_sha256": "0", "arch": "llama", "emulated": False}
     text = {"token_ids": [], "text": "", "finish": "cancel"}
     known = Explained(RUN, 2, 0)

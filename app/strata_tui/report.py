@@ -12,13 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_tui.events import DRAFT_LANE, Events, Kind, WindowFate
+from strata_tui.marks import COMPUTED_HERE, EMULATED
 from strata_tui.terminal_text import counted
 
 
 class Explained(Protocol):
     """What `analysis.explained` knows of a text."""
 
-    def idle(self) -> list[dict[str, float]]: ...
+    def stage_times(self) -> list[dict[str, Any]]: ...
+
+    @property
+    def text_ms(self) -> float | None: ...
 
     def bound(self) -> dict[str, float] | None: ...
 
@@ -76,27 +80,6 @@ def wasted_ms(events: Events) -> float:
 
 def _is_roll_back(events: Events) -> npt.NDArray[np.bool_]:
     return np.asarray(events["kind"] == Kind.guess_rolled_back)
-
-
-def stage_times(events: Events, n_stages: int, idle: Sequence[dict[str, float]] = ()) -> list[dict[str, Any]]:
-    """Device time of each stage over a request, in ms: running (windows, chunks, commits) and waiting.
-
-    Args:
-        idle: of each stage, shares by cause; empty: not known.
-    """
-    times = []
-    for stage in range(n_stages):
-        mine = events[events["stage"] == stage]
-        run = np.isin(mine["kind"], [Kind.run, Kind.prefill_chunk, Kind.commit, Kind.undo])
-        wait = mine["kind"] == Kind.wait_ready
-        times.append(
-            {
-                "run_ms": float(mine["dur_ns"][run].sum()) / 1e6,
-                "wait_ms": float(mine["dur_ns"][wait].sum()) / 1e6,
-                "idle": dict(idle[stage]) if idle else None,
-            }
-        )
-    return times
 
 
 def hand_off_lines(events: Events, n_stages: int) -> list[str]:
@@ -204,6 +187,7 @@ def kernel_lines(stats: dict[str, Any], emulated: bool = False) -> list[str]:
         parts = ", ".join(f"{rows} {ms:.2f}" for rows, ms in by_rows.items())
         lines.append(f"strata profile: {name}, commits, {sum(by_rows.values()):.2f} ms: {parts}")
     if emulated and lines:
+        lines = [line + COMPUTED_HERE for line in lines]
         lines.insert(0, "strata profile: what is computed here, not the emulated rig's times")
     return lines
 
@@ -227,7 +211,7 @@ def request_lines(
         timed.append(decode_timing_line(events, stats))
     if "split_timing" in reports:
         timed += split_timing_lines(events, n_stages)
-    lines = [*hand_off_lines(events, n_stages), *(line + " [emulated]" * emulated for line in timed)]
+    lines = [*hand_off_lines(events, n_stages), *(line + EMULATED * emulated for line in timed)]
     if "verify_profile" in reports:
         lines += kernel_lines(stats, emulated)
     return lines
@@ -310,15 +294,15 @@ def run_json(
         text: token_ids, text, finish.
         explained: where its time went.
     """
-    times = stage_times(events, len(stages), explained.idle())
     placed = [
-        {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer, **t}
-        for s, t in zip(stages, times, strict=True)
+        {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer, **times}
+        for s, times in zip(stages, explained.stage_times(), strict=True)
     ]
     return {
         **model,
         "devices": [s.device for s in stages],
         "stages": placed,
+        "text_ms": explained.text_ms,
         "switches": switches,
         **text,
         **rates(stats),

@@ -31,11 +31,24 @@ RUN = np.concatenate(
 def test_idle_shares_and_stages_at_work() -> None:
     """Stage 0 waits for the verdicts at 40 and 50 and for the host till 42; a third stage for those alone."""
     got = Explained(RUN, 3, 0)
-    first, second, third = got.idle()
+    first, second, third = (stage["idle"] for stage in got.stage_times())
     assert first == pytest.approx(NONE | {"verdict": 9 / 20, "host": 2 / 20})
     assert second == pytest.approx(NONE | {"hand_off": 9.5 / 20, "verdict": 2 / 20, "host": 2.5 / 20})
     assert third == NONE | {"verdict": 1}
     assert got.stages_busy_mean == pytest.approx((1 + 4 + 4 + 3 + 3) / 20)
+
+
+def test_times_and_shares_of_a_stage_are_of_one_span() -> None:
+    """30 to 50 ms: the prompt's chunk before counts for nothing, of the commit from 29 on one ms does."""
+    prompt = make(Kind.prefill_chunk, 0, 10 * MS, 1, [0, 1])
+    waits = make(Kind.wait_ready, 10 * MS, 25 * MS, 1, 0)  # of it 5 ms lie within
+    got = Explained(np.concatenate([prompt, waits, RUN]), 2, 0)
+    assert got.text_ms == 20
+    first, second = got.stage_times()
+    assert (first["run_ms"], first["wait_ms"]) == (1 + 4 + 4, 5)
+    assert (second["run_ms"], second["wait_ms"]) == (3 + 3, 0.5 + 4)
+    for stage in (first, second):
+        assert stage["run_ms"] / got.text_ms + sum(stage["idle"].values()) == pytest.approx(1)
 
 
 def test_the_bound_and_the_lines() -> None:
@@ -53,5 +66,6 @@ def test_the_bound_and_the_lines() -> None:
 def test_nothing_decoded_has_nothing_to_explain() -> None:
     for events in (np.empty(0, EVENT_DTYPE), make(Kind.window, 3, window=1, b=WindowFate.prompt)):
         got = Explained(events, 2, 0)
-        assert got.idle() == [] and got.bound() is None and got.lines() == []
+        assert got.stage_times() == [{"run_ms": None, "wait_ms": None, "idle": None}] * 2
+        assert got.text_ms is None and got.stages == [] and got.bound() is None and got.lines() == []
         assert got.stages_busy_mean is None

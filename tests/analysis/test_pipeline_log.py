@@ -44,6 +44,16 @@ def test_lines_by_hand_however_the_events_are_cut(cut: int) -> None:
     assert lines == [BEGIN + line for line in LINES]
 
 
+def test_a_time_that_is_emulated_is_marked_in_its_line() -> None:
+    log = PipelineLog(emulated=True)
+    lines = log.take(story()) + log.finish()
+    timed = [line for line in lines if " ms=" in line]
+    assert timed == [BEGIN + LINES[1] + " [emulated]"]
+    assert [line for line in lines if line not in timed] == [
+        BEGIN + line for line in LINES if "ms=" not in line
+    ]
+
+
 def test_a_line_waits_for_what_the_stages_still_have_to_tell() -> None:
     """The commit ahead of W1's verdict is drained after the verdict."""
     events = story()

@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def test_every_key_of_the_contract(run_json: Any) -> None:
     assert 0 < got["bound"]["full_depth_ms"] <= got["bound"]["same_depth_ms"] <= got["bound"]["actual_ms"]
     idle = sum(sum(stage["idle"].values()) for stage in got["stages"])
     assert idle + got["stages_busy_mean"] == pytest.approx(2)  # of 2 stages
-    assert sum(stage["run_ms"] for stage in got["stages"]) > 0
+    for stage in got["stages"]:
+        assert stage["run_ms"] / got["text_ms"] + sum(stage["idle"].values()) == pytest.approx(1)
 
 
 def test_an_emulated_run_says_so(run_json: Any) -> None:
@@ -61,6 +63,23 @@ def test_an_emulated_run_says_so(run_json: Any) -> None:
     assert got["emulated"] is True
     assert got["devices"] == ["even 1 ms (emulated), cpu 1 thread", "cpu 1 thread"]
     assert got["token_ids"] == run_json("--device", "delayed:1")["token_ids"]
+
+
+@pytest.mark.parametrize(("device", "marked"), [("even:1", True), ("cpu:1", False)])
+def test_every_line_with_a_time_says_whether_it_is_emulated(
+    strata: Strata, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: str, marked: bool
+) -> None:
+    for name in ("PIPELINE_DEBUG", "PIPELINE_LOG", "DECODE_TIMING", "SPLIT_TIMING", "VERIFY_PROFILE"):
+        monkeypatch.setenv(f"STRATA_{name}", "1")
+    log = tmp_path / "log"
+    flags = ("--device", device, "--draft", "mtp", "--pipeline-windows", "2", "--log", log)
+    assert strata("run", QWEN35, "--tokens", TOKENS, "-n", "16", *flags).code == 0
+    timed = [line for line in log.read_text().splitlines() if re.search(r"\bms\b.*\d|\d ms", line)]
+    begins = ("strata pipeline: chain", "strata pipeline: windows", "strata timing:", "strata profile:")
+    assert all(any(line.startswith(begin) for line in timed) for begin in begins)
+    for line in timed:
+        if not line.startswith("strata pace: longer than emulated"):
+            assert line.endswith((" [emulated]", " [computed here]")) == marked, line
 
 
 def test_guesses_are_counted_and_add_up(run_json: Any) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from strata_tui.analysis.bound import Bound, Measured, actual_ns, guesses_in_flight, lower_bound, measured
 from strata_tui.analysis.idle import StageTime, stage_times, text_span
 from strata_tui.analysis.passages import Passage, passages
-from strata_tui.events import Events
+from strata_tui.events import Events, Kind
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,16 @@ class Explained:
     @cached_property
     def stages(self) -> list[StageTime]:
         """From the first verify window to the last verdict; empty where nothing was decoded."""
-        span = text_span(self.events)
-        return stage_times(self.events, self.n_stages, *span) if span else []
+        return stage_times(self.events, self.n_stages, *self._span) if self._span else []
+
+    @cached_property
+    def _span(self) -> tuple[int, int] | None:
+        return text_span(self.events)
+
+    @property
+    def text_ms(self) -> float | None:
+        """How long that is; None where nothing was decoded."""
+        return (self._span[1] - self._span[0]) / 1e6 if self._span else None
 
     @cached_property
     def _measured(self) -> list[Measured]:
@@ -51,9 +62,25 @@ class Explained:
         """Stages at work on average."""
         return sum(time.busy_ns / time.span_ns for time in self.stages) if self.stages else None
 
-    def idle(self) -> list[dict[str, float]]:
-        """Of each stage the shares of the text's time by cause; empty where nothing was decoded."""
-        return [time.idle_shares() for time in self.stages]
+    def stage_times(self) -> list[dict[str, Any]]:
+        """Of each stage, all over `text_ms`: run_ms at work, wait_ms in programs that wait for their input,
+        idle as shares by cause. run_ms / text_ms and the shares sum to 1. None where nothing was decoded."""
+        if not self._span:
+            return [dict.fromkeys(("run_ms", "wait_ms", "idle")) for _ in range(self.n_stages)]
+        return [
+            {
+                "run_ms": time.busy_ns / 1e6,
+                "wait_ms": self._wait_ns(stage, *self._span) / 1e6,
+                "idle": time.idle_shares(),
+            }
+            for stage, time in enumerate(self.stages)
+        ]
+
+    def _wait_ns(self, stage: int, t0: int, t1: int) -> int:
+        waits = self.events[(self.events["kind"] == Kind.wait_ready) & (self.events["stage"] == stage)]
+        begin = waits["start_ns"].astype(np.int64)
+        within = np.clip(begin + waits["dur_ns"].astype(np.int64), t0, t1) - np.clip(begin, t0, t1)
+        return int(within.sum())
 
     def bound(self) -> dict[str, float] | None:
         """ms: actual_ms, same_depth_ms, full_depth_ms. None: no text, or events of it were dropped."""

@@ -1,10 +1,11 @@
 """STRATA_PIPELINE_LOG: a line for each draft chain and for each verdict, made from the events.
 
-    strata pipeline: chain w4 caught-up=3 outputs=7 ms=1.72
+    strata pipeline: chain w4 caught-up=3 outputs=7 ms=1.72 [emulated]
     strata pipeline: verdict w4 p=9 T=4 a=3 emitted=4 ahead=0 guess=w5 kept estimate=0.61 front=1 in-flight=0
 
 `ahead`: the stages where the window was committed before its verdict (- = none); `guess`: what became of the
-one behind it; `front`: front stages that this one had finished; `in-flight`: those that it still ran on.
+one behind it; `front`: front stages that this one had finished; `in-flight`: those that it still ran on;
+`[emulated]`: where times are not this machine's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strata_tui.events import Events, Kind, MissCause
+from strata_tui.marks import EMULATED
 
 _OF_VERDICTS = (Kind.verdict, Kind.request_end, Kind.error)
 _NEEDED = (
@@ -73,9 +75,13 @@ class PipelineLog:
 
     A verdict's line waits until the next verdict (or the end of the text) has been seen by an earlier call:
     by then every stage has told what it committed ahead of it.
+
+    Args:
+        emulated: the devices' times are another rig's: each line with a time says so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, emulated: bool = False) -> None:
+        self._mark = EMULATED if emulated else ""
         self._windows: dict[int, _Window] = {}
         self._chain: _Chain | None = None
         self._waiting: list[str | tuple[int, int, int, int]] = []  # chains; verdicts: window, T, a, emitted
@@ -122,7 +128,7 @@ class PipelineLog:
 
     def _close_chain(self) -> None:
         if self._chain is not None:
-            self._waiting.append(self._chain.line())
+            self._waiting.append(self._chain.line() + self._mark)
             self._chain = None
 
     @staticmethod

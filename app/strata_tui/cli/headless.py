@@ -138,7 +138,7 @@ def decode(
     text: list[str] = []
     emitted: list[int] = []
     events: list[Events] = []
-    verdicts = PipelineLog() if "pipeline_log" in options.reports else None
+    verdicts = PipelineLog(engine.emulated) if "pipeline_log" in options.reports else None
 
     def say(piece: str) -> None:
         if piece:
