@@ -58,7 +58,8 @@ lint: $(VENV)/dev-tools  ## ruff, mypy, clang-format, codespell
 	clang-format --dry-run --Werror $(NATIVE)
 	codespell
 
-asan: $(VENV)/build-tools  ## the native tests under the address sanitizer
+asan: SANITIZERS := address,alignment
+asan: $(VENV)/build-tools  ## the native tests under the address sanitizer; misaligned reads too
 	@$(call sanitized,address)
 
 tsan: $(VENV)/build-tools  ## the native tests under the thread sanitizer
@@ -81,7 +82,7 @@ clean:  ## remove .venv, build and dist
 
 define sanitized
 cmake -S core_ext -B build/$(1) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSTRATA_PYTHON=OFF -DSTRATA_TESTS=ON \
-    -DSTRATA_SANITIZE=$(1) >/dev/null && cmake --build build/$(1) && build/$(1)/strata_tests
+    -DSTRATA_SANITIZE=$(or $(SANITIZERS),$(1)) >/dev/null && cmake --build build/$(1) && build/$(1)/strata_tests
 endef
 
 $(VENV)/bin/python:
