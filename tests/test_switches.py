@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import pytest
 
-from strata_tui.engine import Switches
+from strata_tui.engine import Engine, Switches
 from strata_tui.errors import BadInput
-from strata_tui.switches import BY_NAME, SWITCHES, from_environment, reports, resolve
+from strata_tui.switches import BY_NAME, SWITCHES, as_they_can_be, from_environment, reports, resolve
+
+ORACLES = Path(__file__).parent / "data" / "oracles"
 
 
 def test_the_engine_has_every_switch_of_the_table() -> None:
@@ -133,3 +137,27 @@ def test_the_log_of_verdicts_is_a_test_switch() -> None:
     asked, notes = reports({"STRATA_PIPELINE_LOG": "1"})
     assert not asked and "STRATA_PIPELINE_DEBUG=1" in notes[0]
     assert reports({"STRATA_PIPELINE_LOG": "1", "STRATA_PIPELINE_DEBUG": "1"}) == ({"pipeline_log"}, [])
+
+
+@pytest.mark.parametrize("model", ["micro-llama", "micro-qwen35"])  # without and with a draft layer
+@pytest.mark.parametrize("allocated", [0, 2, 3])
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_what_can_not_apply_is_known_before_the_engine_says_so(
+    model: str, stages: int, allocated: int
+) -> None:
+    with Engine.open(ORACLES / f"{model}.gguf", stages=stages, pipeline_max=allocated) as engine:
+        session = engine.session()
+        for windows, overlap, draft in (
+            (0, True, "none"),
+            (1, False, "mtp"),
+            (2, True, "lookup"),
+            (4, True, "mtp"),
+        ):
+            asked = {"pipeline_windows": windows, "overlap": overlap, "draft": draft}
+            engine.set_switches(asked)
+            session.start([1, 2, 3], max_tokens=3)
+            while session.running:
+                session.wait(1.0)
+            told = as_they_can_be(asked, stages, engine.pipeline_max, engine.has_draft_layer)
+            assert told == {name: engine.switches.in_force()[name] for name in asked}, asked
+    assert as_they_can_be({}, 1, 0, False) == {}

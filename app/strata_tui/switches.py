@@ -152,6 +152,27 @@ VARIABLES_WITHOUT_COUNTERPART = {
 """Switches of the upstream engine that mean nothing here, with the reason: each that is set gives a line."""
 
 
+def as_they_can_be(
+    asked: Mapping[str, Any], n_stages: int, allocated: int, has_draft_layer: bool
+) -> dict[str, Any]:
+    """What an engine makes of the switches that it is asked for: those that can't apply are left as they can.
+
+    Args:
+        allocated: windows in flight that there is memory for; 0, or 2 or more.
+    """
+    values = dict(asked)
+    if n_stages == 1 and "overlap" in values:
+        values["overlap"] = False
+    windows = values.get("pipeline_windows", 0)
+    if (windows > 0 and n_stages == 1) or (windows == 1 and n_stages != 2):
+        values["pipeline_windows"] = 0
+    elif windows > max(1, allocated):
+        values["pipeline_windows"] = allocated
+    if values.get("draft") == "mtp" and not has_draft_layer:
+        values["draft"] = "lookup"
+    return values
+
+
 def without_counterpart(name: str, why: str) -> str:
     return f"{name} is set and has no counterpart here: {why}"
 

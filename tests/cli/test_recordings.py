@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from tests.cli.program import QWEN35, Strata
+from tests.cli.program import LLAMA, QWEN35, Strata
 
 from strata_tui.events import Kind
+from strata_tui.profile import load_profile
 from strata_tui.record.frames import FrameKind, read_preamble, whole_frames
 from strata_tui.record.recording import read_recording
 
@@ -90,6 +91,32 @@ def test_two_arms_of_one_text_are_compared(strata: Strata, tmp_path: Path) -> No
     assert "token 2 is 7 and 8" in strata("compare", a, other).error
     strata(*RUN, "--kv", "f16", "--record", other)
     assert "K/V cells f32 in a.strata and f16 in c.strata" in strata("compare", a, other).error
+
+
+def test_what_could_not_apply_is_recorded_as_asked_for_and_as_in_force(
+    strata: Strata, tmp_path: Path
+) -> None:
+    """One stage has nothing to overlap, this file no draft layer: it ran as one that asked for less."""
+    a, b, profile = tmp_path / "a.strata", tmp_path / "b.strata", tmp_path / "mine.toml"
+    run = ("run", LLAMA, "--tokens", "5,6,7", "-n", "24", "--ignore-eos", "--stages", "1")
+    much = ("--overlap", "--pipeline-windows", "3", "--draft", "mtp")
+    assert strata(*run, *much, "--record", a).code == 0
+    assert strata(*run, "--draft", "lookup", "--record", b).code == 0
+    recording = read_recording(a)
+    named = ("overlap", "pipeline_windows", "draft")
+    assert [recording.asked[name] for name in named] == [True, 3, "mtp"]
+    assert [recording.switches[name] for name in named] == [False, 0, "lookup"]
+    assert json.loads(strata("compare", a, b, "--json").out)["switches"] == {}
+    assert strata("profiles", "--from", a, "--write", profile).code == 0
+    assert load_profile(str(profile)).switches["pipeline_windows"] == 0
+
+
+def test_replay_drafts_are_recorded_as_such(strata: Strata, tmp_path: Path) -> None:
+    """Its text is decoded without drafts first, while the header is made."""
+    path = tmp_path / "a.strata"
+    assert strata(*RUN, "--draft", "replay:0.5", "--record", path).code == 0
+    recording = read_recording(path)
+    assert recording.asked["draft"] == recording.switches["draft"] == "replay:0.5"
 
 
 def test_replay_without_a_terminal_is_refused_in_one_line(strata: Strata, tmp_path: Path) -> None:

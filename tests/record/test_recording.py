@@ -232,6 +232,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
         ("n_layers", "8"),
         ("emulated", 1),
         ("switches", []),
+        ("switches_in_force", []),
         ("model", 7),
         ("unix_offset_ns", 1 << 80),
     ],
@@ -240,6 +241,18 @@ def test_a_header_that_cannot_be(tmp_path: Path, key: str, value: Any) -> None:
     path = record(tmp_path / "a.strata", decode_run(3), header={**HEADER, key: value})
     with pytest.raises(BadInput, match="expected"):
         read_recording(path)
+
+
+def test_the_switches_in_force_are_those_that_count(tmp_path: Path) -> None:
+    header = {**HEADER, "switches_in_force": {"overlap": False, "theta": 0.1}}
+    recording = read_recording(record(tmp_path / "a.strata", decode_run(3), header=header))
+    assert recording.switches == {"overlap": False, "theta": 0.1}
+    assert recording.asked == HEADER["switches"]
+    assert recording.trace_meta().switches == recording.switches
+    assert Playback(recording).switches.in_force() == recording.switches
+    older = {**HEADER, "has_draft_layer": False, "switches": {"draft": "mtp", "pipeline_windows": 9}}
+    recording = read_recording(record(tmp_path / "b.strata", decode_run(3), header=older))
+    assert recording.switches == {"draft": "lookup", "pipeline_windows": 2}, "two windows were allocated"
 
 
 def test_switches_of_later_versions_and_control_characters(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from strata_tui.errors import BadInput, StrataError
 from strata_tui.events import EVENT_DTYPE, Events
 from strata_tui.gguf_file import open_model_file
 from strata_tui.options import RunOptions
-from strata_tui.record.recorder import Recorder, recording_header, token_piece
+from strata_tui.record.recorder import Recorder, recording_header, standing_switches, token_piece
 from strata_tui.tokenizer import printable
 
 DRAIN_S = 0.05  # rings hold far more than is recorded in this time
@@ -252,7 +252,8 @@ def recording_to(path: Path | None, engine: Engine) -> Iterator[Recorder | None]
         yield None
         return
     before = engine.dropped_events
-    recorder = Recorder(path, lambda: recording_header(engine), token_piece(engine))
+    switches = standing_switches(engine)  # now: a text recorded for `replay` drafts has others for a while
+    recorder = Recorder(path, lambda: {**recording_header(engine), **switches}, token_piece(engine))
     try:
         yield recorder
     finally:

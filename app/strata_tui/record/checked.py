@@ -28,6 +28,10 @@ class Checked:
     value: Any
     where: str
 
+    def has(self, key: str) -> bool:
+        """Is there such a key, in an object?"""
+        return isinstance(self.value, dict) and key in self.value
+
     def _get(self, key: str | int, default: Any = _ABSENT) -> Any:
         try:
             return self.value[key]

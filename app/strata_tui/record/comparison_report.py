@@ -82,7 +82,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     lines = [_about("A", a), _about("B", b), _texts(comparison)]
     flips = comparison.switches()
     told = ", ".join(f"{name} {_value(x)} and {_value(y)}" for name, (x, y) in flips.items())
-    lines.append(f"switches, A and B: {told or 'the same at the start'}")
+    lines.append(f"switches, A and B: {told or 'the same in force at the start'}")
     for name, side in (("A", a), ("B", b)):
         if side["switches_flipped"]:
             lines.append(f"{name}: switches were flipped {side['switches_flipped']} times while it ran")

@@ -75,7 +75,7 @@ def profile_of(recording: Recording) -> tuple[Profile, dict[str, str]]:
 
 
 def _switches(recording: Recording) -> dict[str, Any]:
-    """As asked for when the recording began; fractions as given, not as single precision holds them."""
+    """As in force when the recording began; fractions as given, not as single precision holds them."""
     values = {key: recording.switches[key] for key in SWITCHES if key in recording.switches}
     return {key: round(value, 6) if isinstance(value, float) else value for key, value in values.items()}
 

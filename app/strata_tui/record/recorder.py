@@ -29,8 +29,8 @@ def recording_header(engine: Engine) -> dict[str, Any]:
 
     from strata_tui import __version__
     from strata_tui.engine import cpu_info
-    from strata_tui.switches import BY_NAME
 
+    switches = standing_switches(engine)  # before the model's hash, which takes its time
     machine = cpu_info()
     return {
         "program": f"strata-tui {__version__}",
@@ -50,8 +50,24 @@ def recording_header(engine: Engine) -> dict[str, Any]:
         "emulated": engine.emulated,
         "has_draft_layer": engine.has_draft_layer,
         "pipeline_max": engine.pipeline_max,
-        "switches": {name: getattr(engine.switches, name) for name in BY_NAME},
+        **switches,
         "unix_offset_ns": time.time_ns() - engine.now_ns(),
+    }
+
+
+def standing_switches(engine: Engine) -> dict[str, Any]:
+    """Of the header: what is asked for now, and what will be in force as the next text begins, or is."""
+    from strata_tui.switches import BY_NAME, as_they_can_be
+
+    in_force = engine.switches.in_force()
+    return {
+        "switches": {name: getattr(engine.switches, name) for name in BY_NAME},
+        "switches_in_force": as_they_can_be(
+            {name: in_force[name] for name in BY_NAME if name in in_force},
+            len(engine.stages),
+            engine.pipeline_max,
+            engine.has_draft_layer,
+        ),
     }
 
 

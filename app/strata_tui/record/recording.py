@@ -16,6 +16,7 @@ from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind, WindowFate
 from strata_tui.record.checked import Checked
 from strata_tui.record.frames import Frame, FrameKind, read_preamble, unpack_events, whole_frames
 from strata_tui.record.trace import TraceMeta
+from strata_tui.switches import as_they_can_be
 from strata_tui.tokenizer import printable
 
 MAX_EVENTS = 1 << 23
@@ -81,7 +82,8 @@ class Recording:
         source: "strata", or "upstream" for a text trace of the upstream engine.
         model_sha256: "" = not known.
         stages: at least one.
-        switches: asked for when the recording began, by name; what is missing is not known.
+        switches: in force when the recording began, by name; what is missing is not known.
+        asked: what was asked for then; a rig that can't have it runs with what it can.
         kv, numerics: the type of K/V cells, and kernels of equal bits: texts depend on both; "" = not known.
         events: [n] in the order in which they were drained; their fields are in range.
         note: a line on what is missing at the end; "" = nothing.
@@ -112,6 +114,7 @@ class Recording:
     note: str = ""
     kv: str = ""
     numerics: str = ""
+    asked: dict[str, Any] = field(default_factory=dict)
 
     def trace_meta(self) -> TraceMeta:
         """What stands in a Chrome trace of it."""
@@ -276,6 +279,13 @@ def _read_header(name: str, header: Checked) -> Recording:
     )
     if not 1 <= len(stages) <= MAX_STAGES:
         raise BadInput(f"{header.where}: expected 1 to {MAX_STAGES} stages, got {len(stages)}")
+    asked = header.switches("switches")
+    pipeline_max = header.whole("pipeline_max", default=0, most=1024)
+    has_draft_layer = header.flag("has_draft_layer")
+    if header.has("switches_in_force"):
+        in_force = header.switches("switches_in_force")
+    else:  # a file that tells only what was asked for
+        in_force = as_they_can_be(asked, len(stages), pipeline_max, has_draft_layer)
     return Recording(
         file_name=name,
         source="strata",
@@ -289,9 +299,10 @@ def _read_header(name: str, header: Checked) -> Recording:
         context=header.whole("context"),
         stages=stages,
         emulated=header.flag("emulated"),
-        has_draft_layer=header.flag("has_draft_layer"),
-        pipeline_max=header.whole("pipeline_max", default=0, most=1024),
-        switches=header.switches("switches"),
+        has_draft_layer=has_draft_layer,
+        pipeline_max=pipeline_max,
+        switches=in_force,
+        asked=asked,
         unix_offset_ns=header.whole("unix_offset_ns", least=-MAX_NS, most=MAX_NS),
         events=np.empty(0, EVENT_DTYPE),
         kv=line("kv"),
