@@ -41,7 +41,7 @@ def run(ms: float = 10.0, tokens: Sequence[int] = TEXT, kept: int = 0, **fields:
         "cached_tokens": 0,
         "prompt_tokens": 3,
     }
-    return Run(tokens=tuple(tokens), finish="length", stats=stats, **fields)
+    return Run(tokens=tuple(tokens), stats=stats, **{"finish": "length", "context": 256, **fields})
 
 
 class FakeRunner:

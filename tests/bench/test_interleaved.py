@@ -2,8 +2,10 @@ from dataclasses import replace
 
 from tests.bench.fake_runs import REQUEST, TEXT, FakeRunner, arm, run
 
+from strata_tui.bench.arms import Arm
 from strata_tui.bench.figures import figures
 from strata_tui.bench.interleaved import Results, interleave
+from strata_tui.bench.one_run import Run
 
 
 def bench(runner: FakeRunner, arms, requests=(REQUEST,) * 3) -> Results:
@@ -39,6 +41,35 @@ def test_a_text_that_ends_early_differs() -> None:
         [REQUEST],
     )
     assert results.differences == ["b, round 1: 19 tokens, expected 20 (of a, round 1)"]
+
+
+def test_a_full_context_is_no_difference() -> None:
+    """Whichever comes first: what it has is compared; the longest text is what others are held against."""
+    room = {"small": 64, "large": 256, "larger": 512}
+    lengths = {"small": 12, "large": 20, "larger": 20}
+
+    def give(arm: Arm, n: int) -> Run:
+        finish = "context" if arm.name == "small" else "length"
+        return run(tokens=TEXT[: lengths[arm.name]], finish=finish, context=room[arm.name])
+
+    for names in (("small", "large", "larger"), ("larger", "small", "large"), ("large", "larger", "small")):
+        results = bench(FakeRunner(give), [arm(name) for name in names])
+        assert results.identical is True and results.differences == [] and results.cut_short == {64: 12}
+    lengths["larger"] = 19  # not cut off by its context
+    results = bench(FakeRunner(give), [arm("small"), arm("large"), arm("larger")], [REQUEST])
+    assert results.differences == ["larger, round 1: 19 tokens, expected 20 (of large, round 1)"]
+
+
+def test_within_a_full_context_the_tokens_count() -> None:
+    other = (*TEXT[:7], 5, *TEXT[8:12])
+
+    def give(arm: Arm, n: int) -> Run:
+        return run(tokens=other, finish="context", context=64) if arm.name == "small" else run()
+
+    results = bench(FakeRunner(give), [arm("a"), arm("small")], [REQUEST])
+    assert results.differences == ["small, round 1: token 7 is 5, expected 107 (of a, round 1)"]
+    short = FakeRunner(lambda arm, n: run(tokens=TEXT[: 12 - n], finish="context", context=64))
+    assert bench(short, [arm("a")]).identical is False, "of one context, one length"
 
 
 def test_texts_of_other_cells_kernels_or_prompts_are_not_compared() -> None:

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.cli.program import Strata, start
+from tests.cli.program import QWEN35, Strata, start
 
 QUICK = ("bench", "-n", "12", "--runs", "2", "--threads", "1", "--ctx", "256")
 
@@ -40,6 +40,13 @@ def test_emulated_devices_are_named(strata: Strata) -> None:
     assert "| real |" in result.out
     assert "even [emulated]: actual / lower bound 1." in result.out
     assert "even [emulated]: 3 ms" not in result.err
+
+
+def test_a_context_that_is_full_makes_no_text_differ(strata: Strata) -> None:
+    arms = ("--arm", "small: --ctx 12", "--arm", "large: --ctx 64", "--arm", "larger: --ctx 80")
+    result = strata("bench", QWEN35, "--tokens", "1,2,3,4", "-n", "20", "--ignore-eos", "--runs", "1", *arms)
+    assert result.code == 0, result.err
+    assert "3 texts identical; with --ctx 12 a text ends after" in result.out
 
 
 def test_prompts_of_a_size(strata: Strata, tmp_path: Path) -> None:

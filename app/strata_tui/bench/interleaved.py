@@ -20,6 +20,7 @@ class Results:
         differences: between texts that have to be equal, one line each.
         groups: of texts that have to be equal, by what they depend on: the first one and whose it is.
         compared: texts that had another one to be equal to.
+        cut_short: tokens of texts that ended with their context where another arm's had room; by context.
     """
 
     arms: Sequence[Arm]
@@ -28,6 +29,7 @@ class Results:
     differences: list[str] = field(default_factory=list)
     groups: dict[tuple[Any, ...], tuple[str, Run]] = field(default_factory=dict)
     compared: int = 0
+    cut_short: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.runs = {arm.name: [] for arm in self.arms}
@@ -53,14 +55,28 @@ class Results:
             return
         self.compared += 1
         other, reference = self.groups[group]
-        difference = first_difference(run.tokens, reference.tokens)
+        difference = first_difference(*_as_far_as_both_go(run, reference))
         if difference:
             self.differences.append(f"{who}: {difference} (of {other})")
+        if len(run.tokens) > len(reference.tokens):  # the next one is held against the longest
+            self.groups[group] = who, run
+        for one, by in ((run, reference), (reference, run)):
+            if one.is_cut_short_of(by):
+                self.cut_short[one.context] = len(one.tokens)
 
 
 def text_group(arm: Arm, run: Run) -> tuple[Any, ...]:
     """What a text depends on beside prompt and sampling: the type of K/V cells, the kernels of each layer."""
     return arm.placement.kv, run.backend
+
+
+def _as_far_as_both_go(run: Run, reference: Run) -> tuple[Sequence[int], Sequence[int]]:
+    """The tokens of both; of two contexts the larger one's text is cut where the smaller one was full."""
+    if run.is_cut_short_of(reference):
+        return run.tokens, reference.tokens[: len(run.tokens)]
+    if reference.is_cut_short_of(run):
+        return run.tokens[: len(reference.tokens)], reference.tokens
+    return run.tokens, reference.tokens
 
 
 def first_difference(got: Sequence[int], expected: Sequence[int]) -> str:

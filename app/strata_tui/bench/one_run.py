@@ -36,6 +36,7 @@ class Run:
     """What a run gave.
 
     Attributes:
+        context: tokens that the engine had room for, the prompt among them.
         stats: the engine's counters.
         backend: the kernels of each layer; texts of different ones need not be equal.
         stages: of each device, first_layer, last_layer.
@@ -47,6 +48,7 @@ class Run:
 
     tokens: tuple[int, ...]
     finish: str
+    context: int
     stats: Mapping[str, Any]
     in_force: Mapping[str, Any] = field(default_factory=dict)
     backend: tuple[str, ...] = ()
@@ -60,6 +62,11 @@ class Run:
     @property
     def rates(self) -> dict[str, Any]:
         return rates(dict(self.stats))
+
+    def is_cut_short_of(self, other: Run) -> bool:
+        """Did it end because its context was full, and had the other one more room and more text?"""
+        full = self.finish == "context" and self.context < other.context
+        return full and len(self.tokens) < len(other.tokens)
 
     def over_bound(self, depth: str) -> float | None:
         """Actual time / the lower bound at this depth: same_depth or full_depth."""
@@ -128,6 +135,7 @@ def run_once(
     return Run(
         tokens=tuple(tokens),
         finish=session.finish,
+        context=engine.context,
         stats=session.stats(),
         in_force=engine.switches.in_force(),
         backend=tuple(

@@ -235,7 +235,11 @@ def _text_verdict(results: Results) -> str:
     if results.identical:
         kinds = {group for _, group in results.groups}
         within = "" if len(kinds) == 1 else " within each K/V type and set of kernels"
-        return f"{counted(results.compared + len(results.groups), 'text')} identical{within}"
+        cut = "".join(
+            f"; with --ctx {context} a text ends after {counted(n, 'token')}: compared as far as it goes"
+            for context, n in sorted(results.cut_short.items())
+        )
+        return f"{counted(results.compared + len(results.groups), 'text')} identical{within}{cut}"
     return f"TEXTS DIFFER ({len(results.differences)})"
 
 
