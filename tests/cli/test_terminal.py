@@ -74,7 +74,7 @@ def test_a_reader_that_leaves_ends_the_run() -> None:
     assert process.stdout.read(10)
     process.stdout.close()
     err = process.stderr.read().decode()
-    assert process.wait(10) == 1
+    assert process.wait(10) == 141
     assert "Traceback" not in err
     assert "rror" not in err
 

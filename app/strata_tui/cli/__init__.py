@@ -6,14 +6,21 @@ import os
 import sys
 
 CHECK_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+READER_GONE = 141  # as a shell tells of SIGPIPE
 
 
 def main() -> None:
     """The program's entry: runs a command, says errors in one line, sets the exit code."""
     try:
         code = _run()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # here, where a closed pipe has its exit code
     except KeyboardInterrupt:  # as early as while modules are imported
         code = INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has gone: nothing is left to say
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        code = READER_GONE
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -25,7 +32,13 @@ def _run() -> object:
 
     _open_streams()
     try:
-        return cli.main(prog_name="strata-tui", standalone_mode=False)
+        if "_STRATA_TUI_COMPLETE" in os.environ:  # a shell asks how a word may go on
+            return cli.main(prog_name="strata-tui", standalone_mode=False)
+        # Not by `main`: it would make an exit code of its own of a closed pipe.
+        with cli.make_context("strata-tui", sys.argv[1:]) as context:
+            return cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
@@ -35,10 +48,9 @@ def _run() -> object:
         return _fail(str(error), BAD_INPUT)
     except StrataError as error:
         return _fail(str(error), CHECK_FAILED)
-    except BrokenPipeError:  # whoever read our output has gone: nothing is left to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CHECK_FAILED
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and error.filename is None:
+            raise
         return _fail(f"{error.filename or 'system'}: {error.strerror or error}", BAD_INPUT)
 
 
