@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from strata_tui.errors import BadInput
-from strata_tui.files import read_up_to
+from strata_tui.files import read_up_to, regular
 from strata_tui.options import DeviceChoice, Sampling
 from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes, Points, Rig, StageTimes
 from strata_tui.switches import BY_NAME
@@ -78,6 +78,8 @@ def _read(name_or_file: str, where: str) -> tuple[dict[str, Any], str]:
 
     shipped = shipped_profiles()
     path = shipped.get(name_or_file, Path(name_or_file))
+    if path.suffix == ".toml":
+        regular(path, "a run profile")
     if path.suffix != ".toml" or not path.is_file():
         expected = f"one of {', '.join(shipped)} or a .toml file"
         raise BadInput(f"{where}: expected {expected}, got {name_or_file!r}")
@@ -128,7 +130,7 @@ _KEYS: dict[str, dict[str, _Check]] = {
     "": {"name": _TEXT, "description": _TEXT, "sources": _TEXTS},
     "model": {
         "context": _whole(1, 1 << 30),
-        "kv": (lambda v: v in ("f32", "f16"), '"f32" or "f16"'),
+        "kv": (lambda v: v in ("f32", "f16"), '"f32" or "f16" (int8 is not in this version)'),
         "chunk": _whole(1, 8192),
     },
     "placement": {
@@ -167,6 +169,8 @@ def parse_profile(tables: dict[str, Any], file: str) -> Profile:
     devices = placement.get("device")
     name = _name(top, file)
     rig = _rig(sections["paced"], name, file) if "paced" in sections else None
+    if rig and not devices:
+        _check_stages(placement, len(rig.stages), file)
     return Profile(
         name=name,
         description=printable(top.get("description", ""), newlines=False),
@@ -227,6 +231,17 @@ def _rig(table: dict[str, Any], name: str, file: str) -> Rig:
     )
     times = {key: value for key, value in table.items() if key not in ("stages", "hand_off_ms")}
     return Rig(name, stages, HandOffTimes(**table.get("hand_off_ms", {})), **times)
+
+
+def _check_stages(placement: dict[str, Any], n_paced: int, file: str) -> None:
+    """A profile whose devices are its own rig's has as many stages; with flags there may be any number."""
+    split, stages = placement.get("split"), placement.get("stages")
+    tables = f"the {n_paced} table{'s' * (n_paced > 1)} [[paced.stages]]"
+    if split is not None and len(split) != n_paced - 1:
+        layers = f"{n_paced - 1} layer{'s' * (n_paced != 2)}" if n_paced > 1 else "none"
+        raise BadInput(f"[profile] {file}: placement.split: expected {layers}, for {tables}, got {split}")
+    if stages not in (None, n_paced):
+        raise BadInput(f"[profile] {file}: placement.stages: expected {n_paced}, for {tables}, got {stages}")
 
 
 def _points(value: Any) -> Points:

@@ -40,7 +40,7 @@ RUN = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2")
         pytest.param("--threads 1024", "16 for each usable core", "1024", marks=few_cores),
         ("--ctx 0", "1<=x", "0"),
         ("--ctx 2", "context", "3"),
-        ("--kv int8", "'f32', 'f16'", "int8"),
+        ("--kv int8", "'f32', 'f16'", "int8 is not in this version"),
         ("--kv f64", "'f32', 'f16'", "f64"),
         ("--chunk 0", "1<=x", "0"),
         ("--isa sse2", "avx2", "sse2"),
@@ -82,6 +82,24 @@ def test_a_bad_flag(strata: Strata, flags: str, expected: str, came: str) -> Non
     line = strata(*RUN, *flags.split()).error
     assert expected in line
     assert came in line
+
+
+@pytest.mark.parametrize("flag", ["--split", "--device", "--isa", "--profile", "--draft"])
+def test_an_empty_value_is_no_value_left_out(strata: Strata, flag: str) -> None:
+    line = strata(*RUN, flag, "").error
+    assert f"{flag}: expected " in line and line.endswith("got ''")
+    assert "expected" in strata("bench", QWEN35, "--arm", f"a: {flag} ''").error
+
+
+def test_an_empty_split_is_no_split_to_inspect(strata: Strata) -> None:
+    assert "--split: expected auto or layers" in strata("inspect", QWEN35, "--split", "").error
+    assert "int8 is not in this version" in strata("inspect", QWEN35, "--kv", "int8").error
+
+
+def test_an_empty_variable_is_not_set(strata: Strata, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STRATA_LAYER_SPLIT", "STRATA_SPLIT_DEVICE", "STRATA_CPU_ISA"):
+        monkeypatch.setenv(name, "")
+    assert strata(*RUN).code == 0
 
 
 @pytest.mark.parametrize(
@@ -211,9 +229,29 @@ def test_a_pipe_or_device_is_refused_before_it_is_opened(strata: Strata, tmp_pat
             ("compare", path, path),
             ("export", path, "-o", tmp_path / "a.csv"),
             ("bench", QWEN35, "--baseline", path),
+            *((command, path) for command in ("open", "check", "plan", "bench")),
+            ("eval", path, "--tokens", "1", "-o", tmp_path / "a.npz"),
+            *(
+                (command, QWEN35, "--draft-model", path)
+                for command in ("open", "web", "check", "plan", "bench")
+            ),
+            ("profiles", "--from", path),
         ):
             line = strata(*command).error
             assert str(path) in line and line.endswith("got a pipe or a device"), command
+    profile = tmp_path / "pipe.toml"
+    os.mkfifo(profile)
+    named = (("profiles", profile), (*RUN, "--profile", profile), (*RUN, "--device", f"paced:{profile}"))
+    for command in named:
+        assert strata(*command).error.endswith(f"{profile}: expected a run profile, got a pipe or a device")
+
+
+def test_a_pipe_among_the_files_of_prompts_is_passed_over(strata: Strata, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("one two three four five six seven")
+    prompts = ("--prompt-tokens", "6", "--prompt-from", tmp_path, "--arm", "a:", "--runs", "1", "-n", "2")
+    assert strata("bench", *prompts).code == 0
+    assert "expected a folder" in strata("bench", *prompts[:3], tmp_path / "a.txt", *prompts[4:]).error
 
 
 def test_what_is_too_long_is_not_read(strata: Strata, tmp_path: Path) -> None:

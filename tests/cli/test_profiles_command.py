@@ -73,6 +73,7 @@ def test_a_profile_of_ones_own_recording(strata: Strata, tmp_path: Path) -> None
     recorded = json.loads(strata(*run, "--record", str(recording)).out)
     shown = strata("profiles", "--from", str(recording)).out
     assert strata("profiles", "--from", str(recording), "--write", str(profile)).code == 0
+    assert "# EMULATED: " in shown and "itself emulated" in load_profile(str(profile)).description
     assert profile.read_text() == shown.replace('name = "rig"', 'name = "mine"')
     again = json.loads(strata("run", QWEN35, "--profile", str(profile), *run[4:]).out)
     assert again["token_ids"] == recorded["token_ids"] and again["emulated"]

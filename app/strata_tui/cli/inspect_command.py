@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from strata_tui.cli.run_options import DRAFT_MODEL
+from strata_tui.cli.run_options import DRAFT_MODEL, kv_option
 from strata_tui.files import regular
 
 
@@ -141,7 +141,7 @@ def _stage(stage: dict[str, int], context: int) -> str:
 @click.option(
     "--ctx", metavar="N", type=click.IntRange(1, 1 << 30), help="Tokens of context.  [default: as for run]"
 )
-@click.option("--kv", type=click.Choice(["f32", "f16"]), default="f16", help="Type of the K/V cells.")
+@kv_option("Type of the K/V cells.", default="f16")
 @DRAFT_MODEL
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
@@ -164,7 +164,7 @@ def command(
             regular(path, "a model file")
     file = open_model_file(model, draft_model)
     about = model_summary.summary(file)
-    first_layers = parse_split(split) if split else None
+    first_layers = None if split is None else parse_split(split)
     if stages is None and first_layers is None:
         stages = DEFAULT_STAGES
     if stages is not None and first_layers is None:

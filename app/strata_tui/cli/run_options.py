@@ -42,6 +42,19 @@ MAX_TOKENS = click.option(
     help="Tokens of a text at most; 0: up to the context.",
 )
 
+
+def _known_cells(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value in (None, "f32", "f16"):
+        return value
+    later = " (int8 is not in this version)" if value == "int8" else ""
+    raise click.BadParameter(f"{value!r} is not one of 'f32', 'f16'{later}.", ctx, param)
+
+
+def kv_option(help: str, default: str | None = None) -> Callable[[Any], Any]:
+    """--kv, the type of K/V cells."""
+    return click.option("--kv", metavar="f32|f16", callback=_known_cells, default=default, help=help)
+
+
 _SWITCH_METAVARS = {"draft": "mtp|lookup|none|replay:Q", "draft_min_p": "P", "theta": "X"}
 
 
@@ -90,7 +103,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         type=click.IntRange(1, 1 << 30),
         help="Tokens of context.  [default: the model's, 8192 at most]",
     ),
-    click.option("--kv", type=click.Choice(["f32", "f16"]), help="Type of K/V cells.  [default: f16]"),
+    kv_option("Type of K/V cells.  [default: f16]"),
     click.option(
         "--chunk", metavar="N", type=click.IntRange(1, 8192), help="Prompt rows at a time.  [default: 512]"
     ),
@@ -162,7 +175,7 @@ def gather(
         _is_no_recording(model)
     if options["draft_model"] is not None:
         regular(options["draft_model"], "a model file")
-    profile = load_profile(options["profile"]) if options["profile"] else Profile(name="")
+    profile = Profile(name="") if options["profile"] is None else load_profile(options["profile"])
     switches, notes = resolve(_switch_flags(options), profile.switches)
     if profile.per_node:
         profile = _per_node(profile, notes)
@@ -240,7 +253,7 @@ def _placement(options: Mapping[str, Any], profile: Profile) -> Placement:
     isa, isa_from = options["isa"], "--isa"
     if isa is None:
         isa, isa_from = environment.get("STRATA_CPU_ISA", ""), "STRATA_CPU_ISA"
-    if isa not in ("", "avx512", "avx2", "portable"):
+    if isa not in ("avx512", "avx2", "portable") and (isa or isa_from == "--isa"):
         raise BadInput(f"{isa_from}: expected avx512, avx2 or portable, got {isa!r}")
     return Placement(
         stages=layout.get("stages"),
@@ -256,12 +269,17 @@ def _placement(options: Mapping[str, Any], profile: Profile) -> Placement:
 
 def _read_layout(texts: Mapping[str, Any], split: str, devices: str, prefix: str = "") -> dict[str, Any]:
     layout: dict[str, Any] = {}
-    if texts.get(split):
+    if _is_given(texts.get(split), prefix):
         layout["split"] = parse_split(texts[split], prefix + split) or ()
-    if texts.get(devices):
+    if _is_given(texts.get(devices), prefix):
         names = texts[devices].split(",")
         layout["devices"] = tuple(DeviceChoice.parse(name, prefix + devices) for name in names)
     return layout
+
+
+def _is_given(text: str | None, prefix: str) -> bool:
+    """An empty variable is not set; an empty option is a value that can't be used."""
+    return bool(text) or (text is not None and prefix == "--")
 
 
 def _agreeing(*sources: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,6 +70,8 @@ def profile_of(recording: Recording) -> tuple[Profile, dict[str, str]]:
         switches=_switches(recording),
     )
     comments[""] = f"Made of a recording: medians over one text of {len(windows)} windows."
+    if recording.emulated:
+        comments[""] += "\nEMULATED: what was recorded was itself held to another rig's times."
     comments |= _taken_for_another(text)
     return profile, comments
 
