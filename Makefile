@@ -18,7 +18,7 @@ PACKAGE := $(shell find app core_ext profiles -type f ! -name '*.so' ! -path '*/
 NATIVE   = $(shell find core_ext tests -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-full check-architectures native bench vectors lint asan tsan fuzz wheel clean
+.PHONY: help run test pictures check check-full check-architectures native bench vectors lint asan tsan fuzz wheel clean
 
 help:  ## this list
 	@echo "strata-tui. Needs Python 3.11 or newer, a C++20 compiler and make."
@@ -29,6 +29,9 @@ run: $(VENV)/installed  ## install into .venv and open the console; ARGS="model.
 
 test: $(VENV)/test-tools native  ## the native tests, then pytest; ARGS="-k trace"
 	python -m pytest -q $(ARGS)
+
+pictures: $(VENV)/test-tools  ## the pictures of docs/screens.md and of the tests anew: look at what has changed
+	@PYTHONPATH=tests python -m tests.tui.screens
 
 check: $(VENV)/installed  ## the text is the same whatever the switches: 64 arms; ARGS="model.gguf"
 	@strata-tui check $(ARGS)

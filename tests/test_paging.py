@@ -34,11 +34,16 @@ def test_each_tensor_lies_in_a_range_of_its_stage() -> None:
     assert n_bytes <= covered <= n_bytes + GAP * len(of.tensors)
 
 
-def test_a_draft_file_is_read_with_the_last_stage() -> None:
+def test_of_a_draft_file_only_its_draft_layer_is_read_with_the_last_stage() -> None:
     of = model()
     of.draft = model("micro-qwen35-friendly.gguf")
     ranges = weight_ranges(of, (1,))
-    assert {part.stage for part in ranges if part.path == of.draft.path} == {1}
+    drafts = [part for part in ranges if part.path == of.draft.path]
+    assert {part.stage for part in drafts} == {1}
+    of_layer = [tensor for tensor in of.draft.tensors if tensor.name.startswith(f"blk.{of.n_layers}.")]
+    assert of_layer and sum(part.end - part.begin for part in drafts) < GAP + sum(
+        tensor.size_bytes for tensor in of_layer
+    )
     assert {part.stage for part in ranges if part.path == of.path} == {0, 1}
 
 

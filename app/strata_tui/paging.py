@@ -31,26 +31,33 @@ class Range(NamedTuple):
 
 
 def weight_ranges(model: ModelFile, split: Sequence[int]) -> list[Range]:
-    """Where the weights lie, stage after stage; those of the draft layer with the last stage.
+    """Where the weights lie, stage after stage; the draft layer's, of whichever file, with the last stage.
 
     Args:
         split: first layer of each later stage.
     """
-    last = len(split)
-
-    def stage_of(tensor: TensorInfo) -> int:
-        kind, *rest = tensor.name.split(".", 2)
-        if kind == "blk" and len(rest) == 2 and rest[0].isdecimal() and int(rest[0]) < model.n_layers:
-            return bisect_right(split, int(rest[0]))
-        return 0 if kind == "token_embd" else last
-
+    ours = [(model, tensor, _stage(tensor, model.n_layers, split)) for tensor in model.tensors]
+    of_draft = model.draft.tensors if model.draft else ()
+    drafts = [(model.draft, tensor, len(split)) for tensor in of_draft if _layer(tensor) == model.n_layers]
     found = [
         Range(of.paths[tensor.shard], tensor.offset, tensor.offset + tensor.size_bytes, stage)
-        for of, stage_in in ((model, stage_of), (model.draft, lambda _: last))
+        for of, tensor, stage in (*ours, *drafts)
         if of is not None
-        for tensor, stage in ((tensor, stage_in(tensor)) for tensor in of.tensors)
     ]
     return _merged(sorted(found, key=lambda part: (part.stage, part.path, part.begin)))
+
+
+def _layer(tensor: TensorInfo) -> int | None:
+    kind, _, rest = tensor.name.partition(".")
+    number = rest.partition(".")[0]
+    return int(number) if kind == "blk" and number.isdecimal() else None
+
+
+def _stage(tensor: TensorInfo, n_layers: int, split: Sequence[int]) -> int:
+    layer = _layer(tensor)
+    if layer is not None and layer < n_layers:
+        return bisect_right(split, layer)
+    return 0 if tensor.name.startswith("token_embd") else len(split)
 
 
 def _merged(parts: list[Range]) -> list[Range]:

@@ -87,6 +87,9 @@ async def test_the_palette_has_every_action() -> None:
         assert seat.engine.switches.overlap
         await seat.press("ctrl+p")
         assert "palette" in type(seat.app.screen).__name__.lower()
+        assert "search for a command" in seat.screen
+        await seat.press(*"overl", ms=0)
+        assert " overl" in seat.screen, "what is typed is seen"
 
 
 async def test_keys_that_need_a_model_wait_for_it() -> None:

@@ -1,6 +1,5 @@
 """Two recordings side by side: at a token both runs are where they wrote it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,13 +126,3 @@ async def test_hostile_names_and_words_move_nothing(tmp_path: Path) -> None:
         text = screen(app)
         assert not any(mark in text for mark in ("\x1b", "\x07", "\u202e"))
         assert {cell_len(line) for line in text.split("\n")} == {80}
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("theme", ["strata-dark", "strata-light"])
-def test_pictures(
-    snap_compare: Callable[..., bool], aligned: Aligned, size: tuple[int, int], theme: str
-) -> None:
-    app = SideBySide(aligned)
-    app.theme = theme
-    assert snap_compare(app, terminal_size=size, press=["u", "right"])

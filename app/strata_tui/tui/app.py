@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
+from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input
@@ -275,6 +276,10 @@ class Console(Listening, Themed):
 
     # -- what is looked at
 
+    def on_lanes_sized(self) -> None:
+        if self.is_open:
+            self.refresh_soon()
+
     def on_lanes_panned(self, panned: Lanes.Panned) -> None:
         if self.is_open:
             self.moving.shift(panned.share)
@@ -349,6 +354,11 @@ class Console(Listening, Themed):
         from strata_tui.tui.help import Help
 
         self.push_screen(Help(self.glyphs, self.keys))
+
+    def action_command_palette(self) -> None:
+        """Textual's own words have an ellipsis, which is no ASCII."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(placeholder="search for a command", id="--command-palette"))
 
     def tell(self, line: str, severity: Severity = "information") -> None:
         self.notify(line, severity=severity, timeout=TOLD_S, markup=False)

@@ -27,6 +27,7 @@ class Command:
         words: in the palette and the help.
         more: what the help says further.
         short: in the line of keys; "" = it isn't there.
+        of_replay: the same in a replay, where that is another word.
         always: there is something to do before a model is open.
         past: in a replay, the line that refuses it; "" = a replay can do it too.
         listed: in the palette and the help.
@@ -39,6 +40,7 @@ class Command:
     does: Callable[[Console], object]
     more: str = ""
     short: str = ""
+    of_replay: str = ""
     always: bool = False
     past: str = ""
     listed: bool = True
@@ -98,6 +100,7 @@ COMMANDS = (
         lambda c: c.moving.freeze(),
         "the engine goes on, a replay stands still",
         "freeze",
+        of_replay="pause",
     ),
     Command("help", "question_mark", "every key and word", lambda c: c.show_help(), "", "help", always=True),
     Command("quit", "q", "quit", lambda c: c.exit(), "", "quit", always=True, listed=False),
@@ -118,7 +121,14 @@ COMMANDS = (
         "by the file's template or as they are, from the next text on; tab while one is typed",
         past=_NO_PROMPT,
     ),
-    Command("skip", "s", "skip to the next prompt", lambda c: c.sitting.texts.skip(), "", "skip"),
+    Command(
+        "skip",
+        "s",
+        "skip to the next prompt",
+        lambda c: c.sitting.texts.skip(),
+        short="skip",
+        of_replay="next text",
+    ),
     Command(
         "export",
         "e",
@@ -177,13 +187,16 @@ COMMANDS = (
     Command(
         "seek-back",
         "less_than_sign",
-        "a replay: back",
+        "go back in a replay",
         lambda c: c.seek_by(-SEEK_SHARE),
         "by a twentieth of the recording; its bar can be clicked and dragged",
+        of_replay="back",
     ),
-    Command("seek-on", "greater_than_sign", "a replay: on", lambda c: c.seek_by(SEEK_SHARE)),
-    Command("seek-begin", "home", "a replay: to its begin", lambda c: c.seek_by(-1)),
-    Command("seek-end", "end", "a replay: to its end", lambda c: c.seek_by(1)),
+    Command(
+        "seek-on", "greater_than_sign", "go on in a replay", lambda c: c.seek_by(SEEK_SHARE), of_replay="on"
+    ),
+    Command("seek-begin", "home", "go to a replay's begin", lambda c: c.seek_by(-1)),
+    Command("seek-end", "end", "go to a replay's end", lambda c: c.seek_by(1)),
     Command("follow", "f", "follow", lambda c: c.moving.follow(), "back to live, zoom by itself"),
     Command(
         "gap", "u", "the longest gap", lambda c: c.moving.gap(), "and its cause; again: the next longest"

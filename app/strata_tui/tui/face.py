@@ -13,7 +13,7 @@ from strata_tui.tui.commands import BY_NAME, COMMANDS, shown_keys
 from strata_tui.tui.flip_line import FlipLine
 from strata_tui.tui.glyphs import Glyphs
 from strata_tui.tui.header import Header
-from strata_tui.tui.key_bar import KeyBar
+from strata_tui.tui.key_bar import Item, KeyBar
 from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.load_panel import LoadPanel
 from strata_tui.tui.model_panel import ModelPanel
@@ -89,6 +89,7 @@ class Face:
         self.replay_bar: ReplayBar | None = None
         self.flip_line = FlipLine(glyphs)
         self.switch_bar = SwitchBar()
+        self.key_bar = KeyBar(self._shown_keys(), (BY_NAME["quit"].action, BY_NAME["help"].action))
 
     def compose(self) -> ComposeResult:
         yield self.head
@@ -103,9 +104,7 @@ class Face:
             yield self.prompt
         yield self.flip_line
         yield self.switch_bar
-        shown = [(shown_keys(self._keys[c.name])[0], c.short, c.action) for c in COMMANDS if c.short]
-        palette = ("^p", "palette", "command_palette")
-        yield KeyBar([*shown, palette], (BY_NAME["quit"].action, BY_NAME["help"].action))
+        yield self.key_bar
 
     def begin(self) -> None:
         """Before there is a model."""
@@ -139,6 +138,17 @@ class Face:
         elif not error and self.problem.display:
             self.problem.clear()
 
+    def _shown_keys(self, of_replay: bool = False) -> list[Item]:
+        """The commands that the last line names; a replay has those that act on it in place of others."""
+        shown: list[Item] = []
+        for command in COMMANDS:
+            key, word = shown_keys(self._keys[command.name])[0], command.short
+            if of_replay:
+                word = "" if command.past else command.of_replay or word
+            if word:
+                shown.append((key, word, command.action))
+        return [*shown, ("^p", "palette", "command_palette")]
+
     def take_tape(self, tape: Playback, seek: Callable[[int], None]) -> None:
         """A replay takes no prompt: where it is stands in its place."""
         self.replay_bar = ReplayBar(tape, seek, self._glyphs)
@@ -146,6 +156,7 @@ class Face:
         assert isinstance(asking, Container)
         self.prompt.display = self.prompt_state.display = False
         asking.mount(self.replay_bar)
+        self.key_bar.show(self._shown_keys(of_replay=True))
 
     def begin_anew(self) -> None:
         """Nothing has been told yet."""

@@ -32,6 +32,11 @@ class KeyBar(LineWidget):
         self._items = list(items)
         self._always = always
 
+    def show(self, items: Sequence[Item]) -> None:
+        """Draw these in place of those before."""
+        self._items = list(items)
+        self.refresh()
+
     def shown(self, width: int) -> list[Item]:
         """The items that have room, in their order."""
         if sum(map(_length, self._items)) <= width:

@@ -74,6 +74,9 @@ class Lanes(Draggable, LineWidget):
     The mouse moves in time (wheel, or held down), zooms (the wheel with ctrl) and points at spans.
     """
 
+    class Sized(Message):
+        """There is another number of cells across: a picture of so many is wanted."""
+
     class Panned(Message):
         """By a share of the time that is seen; negative = back."""
 
@@ -113,6 +116,10 @@ class Lanes(Draggable, LineWidget):
         self._frame: Frame | None = None
         self._grasp: int | None = None  # the column that is held; None = it has not been moved
         self._grasped_x = 0
+
+    def on_resize(self) -> None:
+        if self._frame is not None and self._frame.picture.columns != self.columns:
+            self.post_message(self.Sized())
 
     # -- the mouse
 

@@ -13,7 +13,7 @@ STEPS = {
     "header": "what the file holds and where",
     "tokenizer": "the file's vocabulary",
     "weights": "into memory, stage after stage",
-    "copies": "of weights whose types have no kernels",
+    "copies": "of weights that are not run as they are stored",
     "memory": "K/V cells, states and buffers of the stages",
     "prompt": "the first one, in tokens",
 }

@@ -95,7 +95,7 @@ def _read_weights(model: ModelFile, split: Sequence[int], load: Load) -> None:
 def _expect_copies(model: ModelFile, load: Load) -> None:
     """The engine makes them within one call: how far it is shows in what this process holds."""
     step = load.begin("copies")
-    copied = [tensor for tensor in model.tensors if tensor.is_dequantised]
+    copied = [tensor for tensor in model.loaded_tensors if tensor.is_dequantised or tensor.reordered]
     if not copied:
         step.text = "none are needed"
         load.begin("memory")

@@ -10,6 +10,7 @@ ADVICE = (
     ("[gguf]", "the file is cut or damaged: fetch it again; strata-tui inspect FILE tells what can be read"),
     ("[tokenizer]", "strata-tui inspect FILE tells what is in it; strata-tui run --tokens takes ids"),
     ("[chat]", "--raw sends prompts as they are"),
+    ("[engine] needs ", "a smaller --ctx or --chunk and --kv f16 take less of it"),
     ("[engine] not enough memory", "a smaller --ctx, --kv f16 and --pipeline-max 0 take less of it"),
     ("[model]", "strata-tui inspect FILE tells what is in it"),
     ("--", "without that option the program chooses; strata-tui plan FILE proposes a placement"),

@@ -133,6 +133,9 @@ class SideBySide(Themed):
             self._different = self.aligned.most_different(PARTS)
         self._go(self._different.pop(0))
 
+    def on_lanes_sized(self) -> None:
+        self._show()
+
     def on_scrub_sought(self, sought: Scrub.Sought) -> None:
         self._go(sought.token)
 
