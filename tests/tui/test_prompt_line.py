@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from tests.tui.console import console
+from textual import events
 
 
 async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
@@ -20,6 +21,19 @@ async def test_a_prompt_of_ones_own_comes_first_and_the_text_goes_on() -> None:
         assert seat.app.sitting.texts.n_started > 3, "text after text"
         seeds = [sampling["seed"] for sampling in seat.engine.sampling]
         assert seeds == list(range(7, 7 + len(seeds)))
+
+
+async def test_what_is_typed_right_behind_n_is_the_prompt() -> None:
+    """A paste, or a machine that is busy: no key waits for what the one before does."""
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(100)
+        for key in ("n", *"why do o", "enter"):
+            name = {" ": "space"}.get(key, key)
+            seat.app.post_message(events.Key(name, key if len(key) == 1 else None))
+        await seat.pilot.pause()
+        await seat.play(300)
+        assert seat.app.sitting.texts._request[1] == "why do o"
+        assert not seat.engine.switches.overlap and seat.app.face.text_panel.display
 
 
 async def test_enter_opens_the_prompt_and_escape_leaves_it() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
@@ -228,6 +229,21 @@ class Console(Listening, Themed):
         self.face.show(self.framing.frame(now, self.face.lanes.columns, self.keeping.recording), sitting)
 
     # -- commands
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key is acted on before the next one is looked at: what is typed right behind `n` is the prompt.
+
+        Textual hands it to the screen first, and looks for its command when it comes back from there.
+        """
+        if isinstance(event, events.Key) and not event.is_forwarded and self._takes_commands:
+            for priority in (True, False):
+                if await self._check_bindings(event.key, priority=priority):
+                    return
+        await super().on_event(event)
+
+    @property
+    def _takes_commands(self) -> bool:
+        return not self.is_leaving and self.focused is None and isinstance(self.screen, MainScreen)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Before there is a model only some commands do something."""
