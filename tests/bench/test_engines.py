@@ -117,7 +117,7 @@ def test_a_fresh_process_that_dies_is_an_error(model: ModelFile, monkeypatch: py
 def test_overruns_are_those_of_the_run(kept: KeptEngines, ms: str, all_overrun: bool) -> None:
     devices = (DeviceChoice.parse(f"even:{ms}"),) * 2
     even = Arm("e", "", RunOptions(placement=Placement(devices=devices, threads=1, context=256)))
-    request = replace(REQUEST, max_tokens=4)
+    request = replace(REQUEST, max_tokens=2)
     run, again = kept.run(even, request), kept.run(even, request)
     assert run.emulated
     assert run.programs == again.programs > 0, "counted anew each time"

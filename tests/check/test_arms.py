@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from reference.combinations import missing
 from strata_tui.check import plan
 from strata_tui.check.arms import ALL_FRONT_STAGES, SWITCHES, TRIPLES, Arm, all_arms, factors, impossible
-from strata_tui.check.covering import missing
 from strata_tui.errors import BadInput
 
 WHOLE = factors(12, True, {})

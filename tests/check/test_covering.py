@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from strata_tui.check.covering import cover, missing
+from reference.combinations import missing
+from strata_tui.check.covering import Numbered, cover, covered
 
 Rows = list[tuple[Any, ...]]
 
@@ -51,6 +52,7 @@ def test_the_verification_finds_each_combination_that_is_left_out() -> None:
         rest = chosen[:left_out] + chosen[left_out + 1 :]
         expected = brute_force_missing(rest, rows, groups)
         assert len(missing(rest, rows, groups)[1]) == len(expected)
+        assert covered(rest, rows, groups) == (total - len(expected), total)
         assert expected  # no row is there for nothing
 
 
@@ -73,3 +75,12 @@ def test_rows_to_begin_with_and_a_limit() -> None:
 def test_no_rows() -> None:
     assert cover([], [(0, 1)]) == []
     assert missing([], [], [(0, 1)]) == (0, [])
+    assert covered([], [(1, 2), (1, 3)], [(0, 1), (0,)]) == (0, 3)
+    assert covered([(1, 3), (9, 9)], [(1, 2), (1, 3)], [(0, 1), (0,)]) == (2, 3)
+
+
+def test_a_part_of_the_rows_is_covered_as_if_it_were_all() -> None:
+    rows = product_without_some([3, 4, 2, 3], seed=2)
+    part = list(range(5, len(rows), 2))
+    groups = list(itertools.combinations(range(4), 2))
+    assert cover(Numbered.of(rows).only(part), groups) == cover([rows[i] for i in part], groups)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from tests.cli.program import QWEN35, Strata, start
 
+TOKENS = ("--tokens", "1,2,3,4,5,6,7,8", "--ignore-eos")
 QUICK = ("bench", "-n", "12", "--runs", "2", "--threads", "1", "--ctx", "256")
+SMALL = ("bench", QWEN35, *TOKENS, *QUICK[1:])
 
 
 def test_default_arms(strata: Strata) -> None:
@@ -59,7 +61,7 @@ def test_prompts_of_a_size(strata: Strata, tmp_path: Path) -> None:
 
 
 def test_a_baseline(strata: Strata, tmp_path: Path) -> None:
-    flags = (*QUICK, "--arm", "a:", "--arm", "b: --overlap", "--json")
+    flags = (*SMALL, "--arm", "a:", "--arm", "b: --overlap", "--json")
     first = strata(*flags)
     assert first.code == 0
     file = tmp_path / "former.json"
@@ -78,9 +80,8 @@ def test_a_baseline(strata: Strata, tmp_path: Path) -> None:
 
 
 def test_a_process_a_run(strata: Strata) -> None:
-    result = strata(
-        "bench", "-n", "8", "--runs", "1", "--fresh", "--arm", "a:", "--arm", "b: --overlap", "--json"
-    )
+    arms = ("--arm", "a:", "--arm", "b: --overlap")
+    result = strata("bench", QWEN35, *TOKENS, "-n", "8", "--runs", "1", "--fresh", *arms, "--json")
     assert result.code == 0
     got = json.loads(result.out)
     assert got["fresh"]
@@ -130,9 +131,8 @@ def test_a_killed_bench_leaves_no_process_behind() -> None:
 
 @pytest.mark.parametrize("fresh", [(), ("--fresh",)])
 def test_ctrl_c_says_what_was_measured_until_then(fresh: tuple[str, ...]) -> None:
-    process = start(
-        "bench", "-n", "16", "--runs", "9999", "--arm", "a:", "--arm", "b: --overlap", "--json", *fresh
-    )
+    arms = ("--arm", "a:", "--arm", "b: --overlap")
+    process = start("bench", QWEN35, *TOKENS, "-n", "16", "--runs", "9999", *arms, "--json", *fresh)
     assert process.stderr
     for _ in range(3):
         while b"round " not in process.stderr.readline():

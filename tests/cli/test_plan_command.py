@@ -3,9 +3,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.cli.program import Strata, start
+from tests.cli.program import ORACLES, Strata, start
 
-QUICK = ("plan", "-n", "24", "--runs", "1", "--threads", "1", "--ctx", "256")
+MODEL = ORACLES / "micro-qwen35-friendly.gguf"
+TOKENS = ("--tokens", "1,5,9,200,17,5,9")
+QUICK = ("plan", MODEL, *TOKENS, "-n", "16", "--runs", "1", "--threads", "1", "--ctx", "256")
 
 
 def test_a_plan_and_the_profile_it_saves(strata: Strata, tmp_path: Path) -> None:
@@ -14,16 +16,16 @@ def test_a_plan_and_the_profile_it_saves(strata: Strata, tmp_path: Path) -> None
     assert result.code == 0, result.err
     got = json.loads(result.out)
     first = got["placements"][0]
-    assert [stage["first_layer"] for stage in first["stages"]] == [0, 8]
+    assert [stage["first_layer"] for stage in first["stages"]] == [0, 3]
     assert all(stage["run_ms"] > 0 and stage["weight_bytes"] > 0 for stage in first["stages"])
     assert len(got["layers"]) == 2
-    assert len(got["layers"][0]["layer_ms"]) == 12
+    assert len(got["layers"][0]["layer_ms"]) == 4
     assert all(p["modelled"] for p in got["predictions"])
     rates = [p["tokens_per_s"] for p in got["predictions"]]
     assert rates == sorted(rates, reverse=True)
     assert got["measured"]["identical"] in (True, None)
     assert got["profile"] == str(file)
-    ran = json.loads(strata("run", "--profile", file, "-p", "x", "-n", "8", "--json").out)
+    ran = json.loads(strata("run", MODEL, "--profile", file, *TOKENS, "-n", "8", "--json").out)
     assert [stage["first_layer"] for stage in ran["stages"][1:]] == got["recommended"]["split"]
     for name, value in got["recommended"]["switches"].items():
         assert ran["switches"][name] == pytest.approx(value), name
@@ -32,7 +34,7 @@ def test_a_plan_and_the_profile_it_saves(strata: Strata, tmp_path: Path) -> None
 def test_emulated_stages_are_planned_by_their_times(strata: Strata) -> None:
     """Two stages of 15 ms, drafts always right: what is in flight beside another hides one of them."""
     flags = ("--device", "even:15+draft=0.5", "--stages", "2", "--draft", "replay:1", "--json")
-    result = strata("plan", "-n", "16", "--runs", "1", "--ctx", "256", *flags)
+    result = strata("plan", MODEL, *TOKENS, "-n", "8", "--runs", "1", "--ctx", "256", *flags)
     assert result.code == 0, result.err
     assert "EMULATED devices" in result.err
     assert "no other split is proposed: emulated stages" in result.err
@@ -67,7 +69,7 @@ def test_what_cannot_be_planned_says_why(strata: Strata, flags: tuple[str, ...],
 
 
 def test_ctrl_c_says_what_was_measured_until_then() -> None:
-    process = start(*QUICK, "--json", "--runs", "9999")
+    process = start(*QUICK, "--json", "--draft-max", "2", "--runs", "9999")
     assert process.stderr
     while b"round 2/9999" not in process.stderr.readline():
         pass

@@ -4,7 +4,8 @@
 
 The events are those of reference/events.py, two stages, three drafts a window. Exit code 1: it does not open
 within 2 s or is not opened and exported within 10 s. These are seconds of processor time of one thread, as on
-a machine that does nothing else, the median of the repeats; wall times are told beside them.
+a machine that does nothing else, the median of the repeats; wall times are told beside them. Of half of the
+windows: how long idle times by cause and the model of a prediction take.
 """
 
 import argparse
@@ -19,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from record.test_recording import HEADER
 from reference.events import decode_run
+from strata_tui.analysis.explained import Explained
+from strata_tui.analysis.what_if import Setting, WhatIf
 from strata_tui.options import GREEDY
 from strata_tui.record.reading import open_recording
 from strata_tui.record.recorder import Recorder
@@ -63,6 +66,10 @@ def main() -> int:
         recording = open_recording(path)
         meta = recording.trace_meta()
         out = Path(folder)
+        fewer = decode_run(args.windows // 2, stages=2, rows=4)
+        setting = Setting(draft_max=3, theta=0.0)
+        idle = seconds(lambda: Explained(fewer, 2, 0).stages, args.repeats)
+        what_if = seconds(lambda: WhatIf(fewer, 2, setting), args.repeats)
         trace = seconds(lambda: write_trace(out / "a.json.gz", recording.events, meta), args.repeats)
         table = seconds(lambda: write_table(out / "a.csv", recording), args.repeats)
     n = len(events)
@@ -70,6 +77,8 @@ def main() -> int:
     for what, (cpu, wall), most in (
         ("written", wrote, None),
         ("opened", opened, OPEN_S),
+        ("half of it: where the time goes", idle, None),
+        ("half of it: the model of what if", what_if, None),
         ("exported as .json.gz", trace, EXPORT_S),
         ("exported as .csv", table, EXPORT_S),
     ):

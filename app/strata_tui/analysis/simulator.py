@@ -193,12 +193,18 @@ class _Simulation:
             rows = switches.rows if self.windows else switches.first_rows or switches.rows
             rows = self.truth(len(self.queue)).rows or rows
             if switches.tokens is not None:
-                rows = max(0, min(rows, switches.tokens - self.emitted - sum(w.rows for w in self.queue)))
+                wanted = switches.tokens - self.emitted
+                for window in self.queue:
+                    wanted -= window.rows
+                rows = rows if rows < wanted else max(0, wanted)
             self.next_rows = rows
         return self.next_rows
 
     def drop(self, first: int, launched: str, otherwise: str) -> None:
         """Takes the guesses from queue[first] on out of flight, with the fates named."""
+        self.next_rows = None
+        if first >= len(self.queue):
+            return
         for window in reversed(self.queue[first:]):
             if window.start_ms:
                 window.fate = launched
@@ -207,7 +213,6 @@ class _Simulation:
                 window.fate = otherwise
                 self.next_slot = window.slot
         del self.queue[first:]
-        self.next_rows = None
 
     def cut_short(self, window: Window) -> None:
         for stage, end in enumerate(window.end_ms):

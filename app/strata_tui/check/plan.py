@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from strata_tui.check.arms import TRIPLES, Arm
-from strata_tui.check.covering import Group, cover, missing
+from strata_tui.check.covering import Group, Numbered, cover, covered
 
 COLUMNS = range(len(Arm._fields))
 PAIRS: list[Group] = list(itertools.combinations(COLUMNS, 2))
@@ -70,15 +70,15 @@ def choose(arms: Sequence[Arm], mode: Mode, seed: int) -> list[Arm]:
     if mode.at_most is None:
         chosen = np.random.default_rng(seed).permutation(len(arms)).tolist()
     else:
+        table = Numbered.of(arms)
+        begin = [*dict.fromkeys([*unhindered(arms), *cut_by_ends(arms)])]
         # What was promised comes whole, even if it needs more arms than that.
-        chosen = cover(
-            arms, PAIRS + NAMED_TRIPLES, seed, begin=[*dict.fromkeys([*unhindered(arms), *cut_by_ends(arms)])]
-        )
-        chosen = cover(arms, ALL_TRIPLES, seed, begin=chosen, at_most=mode.at_most)
+        chosen = cover(table, PAIRS + NAMED_TRIPLES, seed, begin)
+        chosen = cover(table, ALL_TRIPLES, seed, begin=chosen, at_most=mode.at_most)
         while len(chosen) < min(mode.at_most, len(arms)):
             # Each time over, with other arms.
             rest = sorted(set(range(len(arms))) - set(chosen))
-            more = cover([arms[i] for i in rest], ALL_TRIPLES, seed, at_most=mode.at_most - len(chosen))
+            more = cover(table.only(rest), ALL_TRIPLES, seed, at_most=mode.at_most - len(chosen))
             chosen += [rest[i] for i in more]
     ordered: list[Arm] = []
     for i in range(0, len(chosen), BLOCK):
@@ -89,8 +89,4 @@ def choose(arms: Sequence[Arm], mode: Mode, seed: int) -> list[Arm]:
 def covered_combinations(chosen: Sequence[Arm], arms: Sequence[Arm]) -> dict[str, tuple[int, int]]:
     """By kind of combination: how many `chosen` has, and how many there are."""
     kinds = {"pairs": PAIRS, "named_triples": NAMED_TRIPLES, "triples": ALL_TRIPLES}
-    found = {}
-    for name, groups in kinds.items():
-        total, absent = missing(chosen, arms, groups)
-        found[name] = (total - len(absent), total)
-    return found
+    return {name: covered(chosen, arms, groups) for name, groups in kinds.items()}
