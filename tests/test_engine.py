@@ -301,6 +301,7 @@ def test_a_prompt_longer_than_the_context() -> None:
 def test_switches_are_live_and_the_flips_are_events(engine: Engine) -> None:
     plain = list(engine.session().generate(PROMPT, max_tokens=200, ignore_eos=True))
     engine.events()
+    engine.switches.rate = 400  # or it has ended before the first token is looked at
     session = engine.session()
     tokens = []
     for token in session.generate(PROMPT, max_tokens=200, ignore_eos=True):
@@ -509,7 +510,7 @@ def test_what_cannot_be_opened_says_why(how: dict[str, Any], expected: str) -> N
 
 
 def test_a_closed_engine_says_so() -> None:
-    engine = Engine.open(QWEN35)
+    engine = Engine.open(QWEN35, rate=200)
     session = engine.session()
     tokens = session.generate(PROMPT, max_tokens=100_000, ignore_eos=True)
     next(tokens)

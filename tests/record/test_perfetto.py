@@ -141,9 +141,11 @@ def test_a_real_run(ui: Perfetto, tmp_path: Path, overlap: bool) -> None:
     """The embedded model over three stages, a prompt of several chunks, the overlap flipped on the way."""
     with Engine.open(stages=3, threads=1, chunk=64, overlap=overlap) as engine:
         session = engine.session()
-        for n, _ in enumerate(session.generate("It was a cold night. " * 40, max_tokens=40, ignore_eos=True)):
-            if n == 20:
-                engine.switches.overlap = not overlap
+        prompt = engine.tokens_of("It was a cold night. " * 40)
+        list(session.generate(prompt, max_tokens=20, ignore_eos=True))
+        engine.switches.overlap = not overlap  # between two texts: within one it may have ended already
+        windows = session.stats()["windows"]
+        list(session.generate([*prompt, 1], max_tokens=20, ignore_eos=True))
         events = engine.events()
         stats = session.stats()
         write_trace(tmp_path / f"real-{overlap}.json.gz", events, trace_meta(engine))
@@ -152,10 +154,10 @@ def test_a_real_run(ui: Perfetto, tmp_path: Path, overlap: bool) -> None:
     spans = np.isin(events["kind"], [int(kind) for kind in SLICES])
     on_threads = "track_id in (select id from thread_track)"
     assert one(ui, f"select count() from slice where {on_threads}") == np.count_nonzero(spans)
-    assert one(ui, "select count() from slice where name = 'window'") == stats["windows"]
+    assert one(ui, "select count() from slice where name = 'window'") == windows + stats["windows"]
     n_chunks = np.count_nonzero((events["kind"] == Kind.prefill_chunk) & (events["stage"] == 0))
     assert n_chunks > 1
-    assert one(ui, "select count() from flow") == 2 * (stats["windows"] + n_chunks)
+    assert one(ui, "select count() from flow") == 2 * (windows + stats["windows"] + n_chunks)
     assert one(ui, f"select count() from slice where name = 'overlap = {int(not overlap)}'") == 1
 
 
