@@ -65,13 +65,36 @@ static inline void unpack_scales(const uint8_t* packed, uint32_t sc[2], uint32_t
     m[1] = ((c >> 4) & 0x0f0f0f0f) | ((b >> 2) & 0x30303030);
 }
 
+/// Eight bytes' values less 32, within -32 .. 31, as int8.
+static inline uint64_t less_32(uint64_t eight) {
+    const uint64_t tops = 0x8080808080808080;  // so that no byte borrows from its neighbour
+    return ((eight | tops) - 0x2020202020202020) ^ tops;
+}
+
 /// 12 bytes -> 16 scales of six bits, less 32: scale j has its low four bits in a nibble of byte j % 8 (j <
-/// 8: the low one), its high two in bits 2 (j / 4) and above of byte 8 + j % 4.
-static inline void unpack_six_bit_scales(const uint8_t* packed, int8_t out[16]) {
-    for (int j = 0; j < 16; ++j) {
-        const int low = packed[j % 8] >> j / 8 * 4 & 15, high = packed[8 + j % 4] >> j / 4 * 2 & 3;
-        out[j] = static_cast<int8_t>((low | high << 4) - 32);
-    }
+/// 8: the low one), its high two in bits 2 (j / 4) and above of byte 8 + j % 4. Scale j is byte j % 8 of
+/// out[j / 8], as int8.
+static inline void unpack_six_bit_scales(const uint8_t* packed, uint64_t out[2]) {
+    const uint64_t low = read<uint64_t>(packed), high = read<uint32_t>(packed + 8);
+    const uint64_t first = (high & 0x03030303) | (high << 30 & 0x0303030300000000);
+    const uint64_t second = (high >> 4 & 0x03030303) | (high << 26 & 0x0303030300000000);
+    out[0] = less_32((low & 0x0f0f0f0f0f0f0f0f) | first << 4);
+    out[1] = less_32((low >> 4 & 0x0f0f0f0f0f0f0f0f) | second << 4);
+}
+
+/// The nibbles of four bytes, a byte each, the low one first.
+static inline uint64_t eight_nibbles(uint32_t bytes) {
+    uint64_t x = bytes;
+    x = (x | x << 16) & 0x0000ffff0000ffff;
+    x = (x | x << 8) & 0x00ff00ff00ff00ff;
+    return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+}
+/// Eight times two bits, a byte each, the lowest first.
+static inline uint64_t eight_pairs(uint16_t bits) {
+    uint64_t x = bits;
+    x = (x | x << 24) & 0x000000ff000000ff;
+    x = (x | x << 12) & 0x000f000f000f000f;
+    return (x | x << 6) & 0x0303030303030303;
 }
 
 /// Signs of seven values and of the eighth, which makes the number of negative ones even.

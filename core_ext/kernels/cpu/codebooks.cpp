@@ -7,19 +7,22 @@ namespace strata::cpu {
 
 namespace {
 
+constexpr size_t BEFORE = 3;  // and behind: zeros
+
 /// The entries of a book of N in ascending order of their codes, each given by how far it is from the one
 /// before. A code's digits are the places of an entry's values among the levels, the first value in the
 /// lowest digit: digits of 3 bits for 4 values of 8 levels, of 2 bits for 8 values of 3 levels.
 template <typename Entry, size_t N>
-constexpr std::array<Entry, N> book(const uint16_t (&steps)[N], const std::array<int8_t, 8>& levels) {
+constexpr std::array<Entry, BEFORE + N + BEFORE> book(const uint16_t (&steps)[N],
+                                                      const std::array<int8_t, 8>& levels) {
     constexpr int DIGIT = sizeof(Entry) == 4 ? 3 : 2;
-    std::array<Entry, N> entries{};
+    std::array<Entry, BEFORE + N + BEFORE> entries{};
     uint32_t code = 0;
     for (size_t i = 0; i < N; ++i) {
         code += steps[i];
         for (size_t j = 0; j < sizeof(Entry); ++j) {
             const auto value = static_cast<uint8_t>(levels[code >> DIGIT * j & ((1 << DIGIT) - 1)]);
-            entries[i] |= static_cast<Entry>(value) << 8 * j;
+            entries[BEFORE + i] |= static_cast<Entry>(value) << 8 * j;
         }
     }
     return entries;
@@ -209,11 +212,11 @@ constexpr auto IQ1_BOOK = book<uint64_t>(IQ1_STEPS, IQ1_LEVELS);
 
 }  // namespace
 
-const uint32_t* const IQ3_XXS_ENTRIES = IQ3_XXS_BOOK.data();
-const uint32_t* const IQ3_S_ENTRIES = IQ3_S_BOOK.data();
-const uint64_t* const IQ2_XXS_ENTRIES = IQ2_XXS_BOOK.data();
-const uint64_t* const IQ2_XS_ENTRIES = IQ2_XS_BOOK.data();
-const uint64_t* const IQ2_S_ENTRIES = IQ2_S_BOOK.data();
-const uint64_t* const IQ1_ENTRIES = IQ1_BOOK.data();
+const uint32_t* const IQ3_XXS_ENTRIES = IQ3_XXS_BOOK.data() + BEFORE;
+const uint32_t* const IQ3_S_ENTRIES = IQ3_S_BOOK.data() + BEFORE;
+const uint64_t* const IQ2_XXS_ENTRIES = IQ2_XXS_BOOK.data() + BEFORE;
+const uint64_t* const IQ2_XS_ENTRIES = IQ2_XS_BOOK.data() + BEFORE;
+const uint64_t* const IQ2_S_ENTRIES = IQ2_S_BOOK.data() + BEFORE;
+const uint64_t* const IQ1_ENTRIES = IQ1_BOOK.data() + BEFORE;
 
 }  // namespace strata::cpu

@@ -4,6 +4,7 @@
 
 /// The codebooks of ggml's IQ types: the groups of neighbouring values that their quantisers may choose from.
 /// They are data of the format, as the order of its bits is. Byte j of an entry is value j of its group.
+/// Three entries' bytes before and behind a book can be read.
 namespace strata::cpu {
 
 extern const uint32_t* const IQ3_XXS_ENTRIES;  // [256]: 4 magnitudes of 4 .. 62

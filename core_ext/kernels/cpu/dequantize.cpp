@@ -81,11 +81,12 @@ void q2_k(const uint8_t* p, float* out) {
 
 void q3_k(const uint8_t* p, float* out) {
     const float d = read_f16(p + 108);
-    int8_t scales[16];
+    uint64_t scales[2];
     blocks::unpack_six_bit_scales(p + 96, scales);
     for (int i = 0; i < 256; ++i) {
         const int low = p[32 + i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3, high = p[i % 32] >> i / 32 & 1;
-        out[i] = d * static_cast<float>(scales[i / 16]) * static_cast<float>((low | high << 2) - 4);
+        const auto scale = static_cast<int8_t>(scales[i / 128] >> i / 16 % 8 * 8);
+        out[i] = d * static_cast<float>(scale) * static_cast<float>((low | high << 2) - 4);
     }
 }
 

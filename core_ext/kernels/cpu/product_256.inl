@@ -36,10 +36,10 @@ struct Q3_KBlocks {
     static constexpr int BYTES = 110, ADDED = 4, OFFSET_SHIFT = 2;
     static constexpr Form FORM = Form::offset;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
-        int8_t scales[16];
+        uint64_t scales[2];
         blocks::unpack_six_bit_scales(p + 96, scales);
         unpack_three_bits(p + 32, p, out.w);
-        out.set_scales(scale_factors(scales));
+        out.set_scales(scale_factors(scales[0], scales[1]));
         out.d = fill8_f16(p + 108);
     }
 };
@@ -79,21 +79,14 @@ struct Q6_KBlocks {
         out.d = fill8_f16(p + 208);
     }
 };
-/// Scale j = scale(j) for the groups 0 .. 7 of 32.
-template <typename Scale>
-inline Factors eight_scales(const Scale& scale) {
-    int8_t each[16];
-    for (int j = 0; j < 8; ++j) each[2 * j] = each[2 * j + 1] = static_cast<int8_t>(scale(j));
-    return scale_factors(each);
-}
 struct IQ4_XSBlocks {
     static constexpr int BYTES = 136, ADDED = 1;
     static constexpr Form FORM = Form::with_sign;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         unpack_levels(p + 8, out.w);
-        const uint16_t high = blocks::read<uint16_t>(p + 2);
-        out.set_scales(eight_scales(
-            [&](int j) { return ((p[4 + j / 2] >> j % 2 * 4 & 15) | (high >> 2 * j & 3) << 4) - 32; }));
+        const uint64_t low = blocks::eight_nibbles(blocks::read<uint32_t>(p + 4)),
+                       high = blocks::eight_pairs(blocks::read<uint16_t>(p + 2));
+        out.set_scales(scale_factors(blocks::less_32(low | high << 4)));
         out.d = fill8_f16(p);
     }
 };
@@ -102,12 +95,12 @@ struct IQ3_SBlocks {
     static constexpr Form FORM = Form::with_sign;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
         uint16_t entry[64];
-        for (int k = 0; k < 64; ++k)
-            entry[k] = static_cast<uint16_t>(p[2 + k] | (p[66 + k / 8] << (8 - k % 8) & 256));
+        nine_bits(p + 2, p + 66, entry);
         uint32_t signs[8];
         std::memcpy(signs, p + 74, sizeof signs);
         unpack_entries(IQ3_S_ENTRIES, entry, signs, out.w);
-        out.set_scales(eight_scales([&](int j) { return 2 * (p[106 + j / 2] >> j % 2 * 4 & 15) + 1; }));
+        const uint64_t scales = blocks::eight_nibbles(blocks::read<uint32_t>(p + 106));
+        out.set_scales(scale_factors(scales << 1 | 0x0101010101010101));
         out.d = fill8_f16(p);
     }
 };
@@ -115,16 +108,10 @@ struct IQ3_XXSBlocks {
     static constexpr int BYTES = 98, ADDED = 2;
     static constexpr Form FORM = Form::with_sign;
     static inline void unpack(const uint8_t* p, Unpacked& out) {
-        uint16_t entry[64];
-        for (int k = 0; k < 64; ++k) entry[k] = p[2 + k];
-        uint32_t word[8], signs[8];
-        std::memcpy(word, p + 66, sizeof word);
-        for (int j = 0; j < 8; ++j) {
-            signs[j] = 0;
-            for (int m = 0; m < 4; ++m) signs[j] |= blocks::signs_of_seven(word[j] >> 7 * m & 127) << 8 * m;
-        }
-        unpack_entries(IQ3_XXS_ENTRIES, entry, signs, out.w);
-        out.set_scales(eight_scales([&](int j) { return 2 * (word[j] >> 28) + 1; }));
+        uint32_t signs[8];
+        signs_of_sevens(p + 66, signs);
+        unpack_entries(IQ3_XXS_ENTRIES, p + 2, signs, out.w);
+        out.set_scales(odd_factors(p + 66));
         out.d = times8(fill8_f16(p), fill8(0.25f));
     }
 };

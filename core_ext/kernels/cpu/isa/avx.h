@@ -84,6 +84,21 @@ inline Factors min_factors(const uint32_t eight[2]) {
 inline Factors scale_factors(const void* scales) {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)scales));
 }
+/// Sixteen int8, from the lowest byte on.
+inline Factors scale_factors(uint64_t first, uint64_t second) {
+    return _mm256_cvtepi8_epi16(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)));
+}
+/// Eight int8, each for two sums of 16.
+inline Factors scale_factors(uint64_t eight) {
+    const __m128i bytes = _mm_cvtsi64_si128(static_cast<int64_t>(eight));
+    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(bytes, bytes));
+}
+/// 2 n + 1 of the top nibble n of each of eight words, each for two sums of 16.
+inline Factors odd_factors(const uint8_t* words) {
+    const __m256i twice = _mm256_and_si256(_mm256_srli_epi32(load32(words), 27), _mm256_set1_epi32(30)),
+                  odd = _mm256_or_si256(twice, _mm256_set1_epi32(1));
+    return _mm256_or_si256(odd, _mm256_slli_epi32(odd, 16));
+}
 /// Sixteen nibbles, low or high, of 16 bytes.
 inline Factors low_factors(const uint8_t* p) {
     return _mm256_and_si256(scale_factors(p), _mm256_set1_epi16(15));
@@ -157,13 +172,53 @@ inline __m256i with_signs(__m256i x, uint32_t signs) {
     const __m256i minus = _mm256_cmpeq_epi8(_mm256_and_si256(all, bits), bits);
     return _mm256_sub_epi8(_mm256_xor_si256(x, minus), minus);
 }
+/// IQ3_S's entries [64]: a byte of `low` with a bit of `high` above it.
+inline void nine_bits(const uint8_t* low, const uint8_t* high, uint16_t* entry) {
+    const __m256i own = _mm256_set_epi16(static_cast<int16_t>(0x8000), 0x4000, 0x2000, 0x1000, 0x800, 0x400,
+                                         0x200, 0x100, 0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1);
+    for (int i = 0; i < 4; ++i) {
+        int16_t sixteen;
+        std::memcpy(&sixteen, high + 2 * i, 2);
+        const __m256i set = _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(sixteen), own), own);
+        const __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)(low + 16 * i)));
+        _mm256_storeu_si256((__m256i*)(entry + 16 * i),
+                            _mm256_or_si256(bytes, _mm256_and_si256(set, _mm256_set1_epi16(256))));
+    }
+}
+/// Eight words of four times seven signs -> of four times eight (blocks::signs_of_seven).
+inline void signs_of_sevens(const uint8_t* words, uint32_t* signs) {
+    const __m256i w = load32(words), low = _mm256_set1_epi8(15);
+    const auto seven = [&](int m) {
+        return _mm256_and_si256(_mm256_slli_epi32(w, m), _mm256_set1_epi32(127 << 8 * m));
+    };
+    const __m256i all =
+        _mm256_or_si256(_mm256_or_si256(seven(0), seven(1)), _mm256_or_si256(seven(2), seven(3)));
+    // The top bit where a nibble has an odd number of ones.
+    const __m256i odds = _mm256_broadcastsi128_si256(
+        _mm_set_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0));
+    const __m256i eighth =
+        _mm256_xor_si256(_mm256_shuffle_epi8(odds, _mm256_and_si256(all, low)),
+                         _mm256_shuffle_epi8(odds, _mm256_and_si256(_mm256_srli_epi16(all, 4), low)));
+    _mm256_storeu_si256((__m256i*)signs, _mm256_or_si256(all, eighth));
+}
+/// Four entries of a codebook, whose neighbours are readable (codebooks.h): each comes with the 16 bytes in
+/// which it lies where it is wanted. A gather takes several times as long, more still where microcode has
+/// mended it.
+template <typename Number>
+inline __m128i four_entries(const uint32_t* book, const Number* entry) {
+    const auto at = [&](int lane) { return _mm_loadu_si128((const __m128i*)(book + entry[lane] - lane)); };
+    const __m128i low = _mm_blend_epi32(at(0), at(1), 2), high = _mm_blend_epi32(at(2), at(3), 8);
+    return _mm_blend_epi32(low, high, 12);
+}
 /// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
-inline void entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, __m256i* even,
+template <typename Number>
+inline void entries(const uint32_t* book, const Number* entry, const uint32_t* signs, __m256i* even,
                     __m256i* odd) {
     const auto group = [&](int g) {
-        const __m256i index = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)(entry + 8 * g)));
-        return with_signs(_mm256_i32gather_epi32((const int*)book, index, 4), signs[g]);
+        const Number* own = entry + 8 * g;
+        return with_signs(_mm256_setr_m128i(four_entries(book, own), four_entries(book, own + 4)), signs[g]);
     };
+#pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) even[j] = group(2 * j), odd[j] = group(2 * j + 1);
 }
 /// Q6_K's weights, 0 .. 63.

@@ -28,7 +28,8 @@ inline void unpack_levels(const uint8_t* qs, Unit* w) {
     place(even, odd, w);
 }
 /// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
-inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
+template <typename Number>
+inline void unpack_entries(const uint32_t* book, const Number* entry, const uint32_t* signs, Unit* w) {
     __m256i even[4], odd[4];
     entries(book, entry, signs, even, odd);
     place(even, odd, w);

@@ -331,6 +331,24 @@ inline Factors scale_factors(const void* scales) {
     for (int i = 0; i < 16; ++i) out.v[i] = static_cast<const int8_t*>(scales)[i];
     return out;
 }
+/// Sixteen int8, from the lowest byte on.
+inline Factors scale_factors(uint64_t first, uint64_t second) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int8_t>((i < 8 ? first : second) >> i % 8 * 8);
+    return out;
+}
+/// Eight int8, each for two sums of 16.
+inline Factors scale_factors(uint64_t eight) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int8_t>(eight >> i / 2 * 8);
+    return out;
+}
+/// 2 n + 1 of the top nibble n of each of eight words, each for two sums of 16.
+inline Factors odd_factors(const uint8_t* words) {
+    Factors out;
+    for (int i = 0; i < 16; ++i) out.v[i] = static_cast<int16_t>(2 * (words[i / 2 * 4 + 3] >> 4) + 1);
+    return out;
+}
 /// Sixteen nibbles, low or high, of 16 bytes.
 inline Factors low_factors(const uint8_t* p) {
     Factors out;
@@ -384,8 +402,22 @@ inline void unpack_levels(const uint8_t* qs, Unit* w) {
     for (int i = 0; i < 256; ++i)
         weight(w, i) = static_cast<uint8_t>(IQ4_LEVELS[qs[i / 32 * 16 + i % 16] >> i / 16 % 2 * 4 & 15]);
 }
+/// IQ3_S's entries [64]: a byte of `low` with a bit of `high` above it.
+inline void nine_bits(const uint8_t* low, const uint8_t* high, uint16_t* entry) {
+    for (int k = 0; k < 64; ++k)
+        entry[k] = static_cast<uint16_t>(low[k] | (high[k / 8] << (8 - k % 8) & 256));
+}
+/// Eight words of four times seven signs -> of four times eight (blocks::signs_of_seven).
+inline void signs_of_sevens(const uint8_t* words, uint32_t* signs) {
+    for (int j = 0; j < 8; ++j) {
+        const auto word = blocks::read<uint32_t>(words + 4 * j);
+        signs[j] = 0;
+        for (int m = 0; m < 4; ++m) signs[j] |= blocks::signs_of_seven(word >> 7 * m & 127) << 8 * m;
+    }
+}
 /// IQ3's weights: quads from the codebook's entries [64], a word of signs a group.
-inline void unpack_entries(const uint32_t* book, const uint16_t* entry, const uint32_t* signs, Unit* w) {
+template <typename Number>
+inline void unpack_entries(const uint32_t* book, const Number* entry, const uint32_t* signs, Unit* w) {
     for (int i = 0; i < 256; ++i) {
         const auto value = static_cast<uint8_t>(book[entry[i / 4]] >> i % 4 * 8);
         weight(w, i) = signs[i / 32] >> i % 32 & 1 ? static_cast<uint8_t>(-value) : value;
