@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from strata_tui.errors import BadInput
-from strata_tui.options import DeviceChoice
+from strata_tui.options import DeviceChoice, Profile
 from strata_tui.paced import HandOffTimes, Rig, StageTimes
-from strata_tui.profile import Profile, load_profile, shipped_profiles
+from strata_tui.profile import load_profile, shipped_profiles
 from strata_tui.profile_text import profile_path, profile_text
 
 STAGE = StageTimes(((1, 7.25), (4, 9.0)), 0.5, ((512, 100.0),))

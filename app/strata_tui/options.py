@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strata_tui.errors import BadInput
-from strata_tui.paced import Rig
+
+if TYPE_CHECKING:
+    from strata_tui.paced import Rig
+
+MAX_STAGES = 32
 
 
 @dataclass(frozen=True)
@@ -218,6 +222,26 @@ class Placement:
     chunk: int = 512
     pipeline_max: int | None = None
     isa: str = ""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profile sets; what it leaves out stays the program's default."""
+
+    name: str
+    description: str = ""
+    sources: tuple[str, ...] = ()  # where its numbers come from
+    context: int | None = None
+    kv: str | None = None
+    chunk: int | None = None
+    stages: int | None = None
+    split: tuple[int, ...] | None = None
+    devices: tuple[DeviceChoice, ...] | None = None
+    threads: int | None = None
+    per_node: bool = False  # a stage per NUMA node, pinned there; its other placement where there is one
+    rig: Rig | None = None  # what paced devices go by
+    switches: dict[str, Any] = field(default_factory=dict)
+    sampling: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from strata_tui.errors import BadInput
-from strata_tui.options import DeviceChoice, Placement
+from strata_tui.options import MAX_STAGES, DeviceChoice, Placement
 
-MAX_STAGES = 32
 MAX_THREADS_PER_CORE = 16  # of a stage: far beyond what helps, and such a team still gets through a text
 DEFAULT_STAGES = 2
 

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from strata_tui.errors import BadInput
 from strata_tui.files import read_up_to, regular
-from strata_tui.options import DeviceChoice, Sampling
+from strata_tui.options import DeviceChoice, Profile, Sampling
 from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes, Points, Rig, StageTimes
 from strata_tui.switches import BY_NAME
 from strata_tui.terminal_text import printable
 
 MOST_MIB = 1
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What a profile sets; what it leaves out stays the program's default."""
-
-    name: str
-    description: str = ""
-    sources: tuple[str, ...] = ()  # where its numbers come from
-    context: int | None = None
-    kv: str | None = None
-    chunk: int | None = None
-    stages: int | None = None
-    split: tuple[int, ...] | None = None
-    devices: tuple[DeviceChoice, ...] | None = None
-    threads: int | None = None
-    per_node: bool = False  # a stage per NUMA node, pinned there; its other placement where there is one
-    rig: Rig | None = None  # what paced devices go by
-    switches: dict[str, Any] = field(default_factory=dict)
-    sampling: dict[str, Any] = field(default_factory=dict)
 
 
 def shipped_profiles() -> dict[str, Path]:

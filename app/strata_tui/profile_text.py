@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from strata_tui.errors import BadInput
-from strata_tui.options import DeviceChoice
+from strata_tui.options import DeviceChoice, Profile
 from strata_tui.paced import HandOffTimes, Points, Rig
-from strata_tui.profile import Profile
 from strata_tui.terminal_text import printable
 
 Comments = Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Text from outside, fit for a terminal."""
+"""Text fit for a terminal: what comes from outside, counts, sizes."""
 
 import re
 
@@ -24,3 +24,14 @@ def printable(text: str, newlines: bool = True) -> str:
     """
     text = _UNSAFE.sub("", _LINE_ENDS.sub("\n", text).replace("\t", "    "))
     return text if newlines else text.replace("\n", " ")
+
+
+def size(n_bytes: float | None) -> str:
+    """`12.3 MiB`; a dash where it is not known."""
+    if n_bytes is None:
+        return "-"
+    for unit in ("B", "KiB", "MiB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.{1 if unit == 'MiB' else 0}f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} GiB"

@@ -7,7 +7,7 @@ import pytest
 from tests.tui.console import console as seated
 
 from strata_tui.options import RunOptions
-from strata_tui.tui import console
+from strata_tui.tui import console, opening
 from strata_tui.tui.glyphs import ASCII
 from strata_tui.tui.load import Load
 
@@ -65,7 +65,7 @@ def test_garbage_is_collected_again_behind_the_first_paint(monkeypatch: pytest.M
         still_opens = False
 
     monkeypatch.setattr(console, "Console", Screen)
-    monkeypatch.setattr(console, "open_model", lambda options, progress: at_open.append(gc.isenabled()))
+    monkeypatch.setattr(opening, "open_model", lambda options, progress: at_open.append(gc.isenabled()))
     gc.disable()
     try:
         assert console.run_console(RunOptions()) == 0

@@ -113,7 +113,7 @@ async def test_the_screen_follows_the_steps_and_then_shows_the_text() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         at_weights.wait(5)
-        app.face.look_at_load()
+        app.front.look()
         await pilot.pause()
         screen = screen_of(app)
         assert "opening large.gguf" in screen and "1.0 of 2.0 GiB" in screen and "stage 0" in screen

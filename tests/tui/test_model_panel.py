@@ -11,7 +11,8 @@ from tests.tui.terminal import model
 
 from strata_tui.options import Placement, RunOptions
 from strata_tui.profile import load_profile
-from strata_tui.tui.about import About, StageAbout, size
+from strata_tui.terminal_text import size
+from strata_tui.tui.about import About, StageAbout
 from strata_tui.tui.app import Console
 from strata_tui.tui.model_panel import lines
 from strata_tui.tui.opening import open_model

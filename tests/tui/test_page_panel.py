@@ -1,6 +1,6 @@
 """A page that has more lines than rows scrolls, and says so."""
 
-from tests.tui.console import console
+from tests.tui.console import console, until_open
 from tests.tui.fake_engine import FakeEngine
 
 
@@ -35,6 +35,7 @@ async def test_a_remapped_key_is_the_one_that_is_told() -> None:
     from strata_tui.tui.app import Console
 
     app = Console(opening(opened(FakeEngine())), auto_refresh=False, keys={"look-on": "f8"})
-    async with app.run_test(size=(80, 12)):
+    async with app.run_test(size=(80, 12)) as pilot:
+        await until_open(app, pilot)
         assert app.face.why_panel.page_keys == ("pgup", "f8")
     app.close()

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 from rich.cells import cell_len
-from tests.tui.console import console
+from tests.tui.console import console, until_open
 from tests.tui.fake_engine import FakeEngine
 
 from strata_tui.analysis.fate import Fate
@@ -187,10 +187,7 @@ async def test_a_model_that_cannot_be_opened_is_a_panel() -> None:
 
     app = Console(broken, auto_refresh=False)
     async with app.run_test(size=(80, 24)) as pilot:
-        for _ in range(100):
-            await pilot.pause(0.01)
-            if app.face.problem.display:
-                break
+        await until_open(app, pilot)
         text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
         assert "expected magic GGUF, got [PK]" in text and "q quits" in text
         await pilot.press("o", "space", "e", "x")

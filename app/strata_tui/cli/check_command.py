@@ -13,8 +13,7 @@ import click
 
 from strata_tui.cli.run_options import MODEL, gather, run_options
 from strata_tui.errors import BadInput
-from strata_tui.options import RunOptions
-from strata_tui.placement import MAX_STAGES
+from strata_tui.options import MAX_STAGES, RunOptions
 
 FIXABLE = (
     "stages",

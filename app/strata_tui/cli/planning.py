@@ -20,14 +20,13 @@ from strata_tui.engine import Engine, available_memory
 from strata_tui.errors import BadInput
 from strata_tui.files import whole_file
 from strata_tui.gguf_file import ModelFile, open_model_file
-from strata_tui.options import DeviceChoice, RunOptions
+from strata_tui.options import DeviceChoice, Profile, RunOptions
 from strata_tui.placement import place
 from strata_tui.plan.balance import balanced_by_time, scaled_to, stages_ms
 from strata_tui.plan.measuring import probe
 from strata_tui.plan.placed import Placed, placed
 from strata_tui.plan.proposals import CHOSEN, Proposal, as_asked, propose
 from strata_tui.plan.report import Plan
-from strata_tui.profile import Profile
 from strata_tui.profile_text import profile_text
 
 WORTH = 0.97  # of the slowest stage's time: a split that gains less isn't looked at

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from strata_tui.errors import BadInput
+from strata_tui.options import Profile
 from strata_tui.placement import DEFAULT_STAGES
-from strata_tui.profile import Profile, load_profile, shipped_profiles
+from strata_tui.profile import load_profile, shipped_profiles
 
 
 def _stages(profile: Profile) -> int:

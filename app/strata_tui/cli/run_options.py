@@ -13,9 +13,16 @@ import click
 
 from strata_tui.errors import BadInput
 from strata_tui.files import read_up_to, regular
-from strata_tui.options import GREEDY, DeviceChoice, Placement, RunOptions, Sampling, parse_split
-from strata_tui.placement import MAX_STAGES, stage_per_node
-from strata_tui.profile import Profile, load_profile
+from strata_tui.options import (
+    GREEDY,
+    MAX_STAGES,
+    DeviceChoice,
+    Placement,
+    Profile,
+    RunOptions,
+    Sampling,
+    parse_split,
+)
 from strata_tui.switches import (
     BY_NAME,
     FLAGS_WITHOUT_COUNTERPART,
@@ -175,7 +182,7 @@ def gather(
         _is_no_recording(model)
     if options["draft_model"] is not None:
         regular(options["draft_model"], "a model file")
-    profile = Profile(name="") if options["profile"] is None else load_profile(options["profile"])
+    profile = _profile(options["profile"])
     switches, notes = resolve(_switch_flags(options), profile.switches)
     if profile.per_node:
         profile = _per_node(profile, notes)
@@ -215,8 +222,19 @@ def _is_no_recording(model: Path) -> None:
         raise BadInput(f"{model}: expected a model file, got a recording: strata-tui replay {model} plays it")
 
 
+def _profile(name_or_file: str | None) -> Profile:
+    if name_or_file is None:
+        return Profile(name="")
+    from strata_tui.profile import (
+        load_profile,  # here: most runs have none, and the first paint does not wait
+    )
+
+    return load_profile(name_or_file)
+
+
 def _per_node(profile: Profile, notes: list[str]) -> Profile:
     from strata_tui.engine import cpu_info  # here: no other profile asks the machine
+    from strata_tui.placement import stage_per_node
 
     info = cpu_info()
     devices = stage_per_node(info["numa"], info["cores"])

@@ -12,8 +12,8 @@ from strata_tui.bench.one_run import Request, Run, run_and_record, run_once
 from strata_tui.engine import Engine
 from strata_tui.events import Events, Kind, WindowFate
 from strata_tui.gguf_file import ModelFile
-from strata_tui.options import DeviceChoice, Placement
-from strata_tui.placement import MAX_STAGES, balanced_split
+from strata_tui.options import MAX_STAGES, DeviceChoice, Placement
+from strata_tui.placement import balanced_split
 from strata_tui.plan.balance import LayerTimes, layer_times
 
 PROBE_TOKENS = 48

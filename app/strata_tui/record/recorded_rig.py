@@ -19,9 +19,8 @@ from strata_tui.analysis.costs import Costs, read_costs
 from strata_tui.analysis.passages import Passage, complete, passages
 from strata_tui.errors import BadInput
 from strata_tui.events import Events, Kind
-from strata_tui.options import DeviceChoice
+from strata_tui.options import DeviceChoice, Profile
 from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes, Points, Rig, StageTimes
-from strata_tui.profile import Profile
 from strata_tui.record.recording import Recording
 
 FEWEST = 8  # windows that times are told from

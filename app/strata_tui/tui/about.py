@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from strata_tui.terminal_text import size
+
 if TYPE_CHECKING:
     from strata_tui.engine import Engine
     from strata_tui.record.recording import Recording
@@ -87,14 +89,3 @@ def _stage(stage: Any) -> StageAbout:
         snapshots=stage.snapshot_bytes,
         buffers=stage.buffer_bytes,
     )
-
-
-def size(n_bytes: float | None) -> str:
-    """`12.3 MiB`; a dash where it is not known."""
-    if n_bytes is None:
-        return "-"
-    for unit in ("B", "KiB", "MiB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.{1 if unit == 'MiB' else 0}f} {unit}"
-        n_bytes /= 1024
-    return f"{n_bytes:.1f} GiB"

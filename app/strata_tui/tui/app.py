@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -20,9 +21,8 @@ from textual.widgets import Input
 
 from strata_tui.terminal_text import counted, printable
 from strata_tui.tui.commands import BY_NAME, COMMANDS, ONLY_A_REPLAY, SWITCHES_ARE_PAST, shown_keys
-from strata_tui.tui.face import Face
+from strata_tui.tui.front import Front
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.lanes import Lanes
 from strata_tui.tui.leaving import Audience
 from strata_tui.tui.listening import Listening, MainScreen
 from strata_tui.tui.load import Cancelled, Load
@@ -34,9 +34,11 @@ from strata_tui.tui.themed import Themed
 if TYPE_CHECKING:
     from strata_tui.analysis.axis import TimeAxis
     from strata_tui.tui.desk import Severity
+    from strata_tui.tui.face import Face
     from strata_tui.tui.flips import Flips
     from strata_tui.tui.framing import Framing
     from strata_tui.tui.keeping import Keeping
+    from strata_tui.tui.lanes import Lanes
     from strata_tui.tui.log_lines import LogLines
     from strata_tui.tui.moving import Moving
     from strata_tui.tui.opened import Opened
@@ -59,6 +61,7 @@ class Console(Listening, Themed):
     """
 
     AUTO_FOCUS = None
+    CSS_PATH = "front.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [command.binding for command in COMMANDS]
 
     def __init__(
@@ -75,6 +78,7 @@ class Console(Listening, Themed):
         self.open_error: Exception | None = None
         self.opened: Opened | None = None
         self.is_open = False  # the model is there, and what follows with it
+        self.face: Face
         self.sitting: Sitting
         self.framing: Framing
         self.flips: Flips
@@ -95,19 +99,19 @@ class Console(Listening, Themed):
         return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
-        self.face: Face = Face(self.glyphs, self.keys, self.load, self.tell, self.set_class)
-        yield from self.face.compose()
+        self.front = Front(self.glyphs, self.keys, self.load)
+        yield from self.front.compose()
 
     def on_mount(self) -> None:
         self.set_keymap(self.keys)
-        self.face.begin()
+        self.front.look()
         for note in self._notes:
             self.tell(note)
         self._loop = asyncio.get_running_loop()
         self.dress()
         if self._alive:
             self.set_interval(AUDIENCE_S, self._look_for_audience)
-        self.call_after_refresh(self._start_to_open)
+        self.call_after_refresh(self.call_later, self._furnish)
 
     # -- opening and closing
 
@@ -120,11 +124,22 @@ class Console(Listening, Themed):
         if self._audience.has_gone:
             signal.raise_signal(signal.SIGHUP)
 
+    async def _furnish(self) -> None:
+        """Behind the first paint. What the opener tells is a later message: all is in its place by then."""
+        self._start_to_open()
+        from strata_tui.tui.face import Face
+
+        self.stylesheet.read(Path(__file__).parent / "strata.tcss")
+        for screen in self.screen_stack:  # a quick hand has called for the help already
+            self.stylesheet.update(screen)
+        self.face = Face(self.front, self.glyphs, self.tell, self.set_class)
+        await self.face.take_place()
+        if self._alive:
+            self._load_timer = self.set_interval(OFTEN_S, self.front.look)
+
     def _start_to_open(self) -> None:
         self._opener = threading.Thread(target=self._open, daemon=True)  # a load can't be ended halfway
         self._opener.start()
-        if self._alive:
-            self._load_timer = self.set_interval(OFTEN_S, self.face.look_at_load)
 
     def _open(self) -> None:
         """In its own thread: heavy imports and the model; the screen is up already."""

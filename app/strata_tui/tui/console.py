@@ -12,7 +12,6 @@ from strata_tui.tui.app import Console
 from strata_tui.tui.glyphs import ASCII, COLOUR, MONO, Glyphs
 from strata_tui.tui.key_file import key_file, load_keys
 from strata_tui.tui.leaving import WayOut, end_process
-from strata_tui.tui.opening import open_model, open_tape
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -37,6 +36,8 @@ def run_console(options: RunOptions) -> int:
     def open_behind_the_first_paint(load: Load) -> Opened:
         gc.freeze()  # what was imported stays: later collections need not walk it
         gc.enable()
+        from strata_tui.tui.opening import open_model
+
         return open_model(options, load)
 
     return _show(open_behind_the_first_paint, options.ascii, options.notes)
@@ -54,6 +55,7 @@ def replay_console(recording: Recording, speed: float, ascii_only: bool) -> int:
 
     def open_recorded(_: Load) -> Opened:
         from strata_tui.record.playback import Playback
+        from strata_tui.tui.opening import open_tape
 
         return open_tape(Playback(recording, speed))  # the clock starts with the screen
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.containers import Container
 
 from strata_tui.terminal_text import printable
-from strata_tui.tui.commands import BY_NAME, COMMANDS, shown_keys
+from strata_tui.tui.commands import BY_NAME, shown_keys
 from strata_tui.tui.flip_line import FlipLine
 from strata_tui.tui.glyphs import Glyphs
-from strata_tui.tui.header import Header
-from strata_tui.tui.key_bar import Item, KeyBar
 from strata_tui.tui.lanes import Lanes
-from strata_tui.tui.load_panel import LoadPanel
 from strata_tui.tui.model_panel import ModelPanel
 from strata_tui.tui.next_settings import next_settings
 from strata_tui.tui.panel import Panels
@@ -33,7 +29,7 @@ from strata_tui.tui.windows import Windows
 if TYPE_CHECKING:
     from strata_tui.record.playback import Playback
     from strata_tui.tui.frame import Frame
-    from strata_tui.tui.load import Load
+    from strata_tui.tui.front import Front
     from strata_tui.tui.sitting import Sitting
 
 NEWEST_WINDOWS = 16  # among which those in flight are
@@ -43,31 +39,25 @@ SetClass = Callable[[bool, str], object]
 class Face:
     """From top to bottom: head, error, lanes, windows, one panel beside the figures, prompt, switches, keys.
 
+    Made behind the first paint, which would wait for its modules and styles.
+
     Args:
-        keys: in force, by command.
-        load: how far the opening of the model is.
+        front: what is on the screen already.
         tell: takes a line to tell.
         set_class: turns a class of the app on or off; the style sheet lays out by them.
     """
 
     def __init__(
-        self,
-        glyphs: Glyphs,
-        keys: Mapping[str, str],
-        load: Load,
-        tell: Callable[[str], None],
-        set_class: SetClass,
+        self, front: Front, glyphs: Glyphs, tell: Callable[[str], None], set_class: SetClass
     ) -> None:
+        keys = front.keys
+        self._front = front
         self._glyphs = glyphs
-        self._keys = keys
-        self._load = load
         self._set_class = set_class
-        self.head = Header(glyphs)
         self.problem = Problem()
         self.lanes = Lanes(glyphs)
         self.strip = Windows(glyphs)
         self.figures = RatesPanel(glyphs)
-        self.load_panel = LoadPanel(load, glyphs)
         self.text_panel = TextPanel()
         self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
         self.why_panel = WhyPanel(glyphs)
@@ -75,7 +65,7 @@ class Face:
         self.model_panel = ModelPanel()
         self.panels: Panels = Panels(
             {
-                "load": self.load_panel,
+                "load": front.load_panel,
                 "text": self.text_panel,
                 "log": self.log_panel,
                 "why": self.why_panel,
@@ -86,43 +76,26 @@ class Face:
         )
         self.prompt: PromptLine = PromptLine(tell, BY_NAME["chat"].action)
         self.prompt_state = PromptState(shown_keys(keys["chat"])[0], BY_NAME["chat"].action)
+        self.asking = Container(self.prompt_state, self.prompt, id="asking")
         self.replay_bar: ReplayBar | None = None
         self.flip_line = FlipLine(glyphs)
         self.switch_bar = SwitchBar()
-        self.key_bar = KeyBar(self._shown_keys(), (BY_NAME["quit"].action, BY_NAME["help"].action))
-
-    def compose(self) -> ComposeResult:
-        yield self.head
-        yield self.problem
-        yield self.lanes
-        yield self.strip
-        with Container(id="middle"):
-            yield self.figures
-            yield from self.panels.all
-        with Container(id="asking"):
-            yield self.prompt_state
-            yield self.prompt
-        yield self.flip_line
-        yield self.switch_bar
-        yield self.key_bar
-
-    def begin(self) -> None:
-        """Before there is a model."""
-        self.problem.clear()
         self.panels.show("load")
-        self.look_at_load()
 
-    def look_at_load(self) -> None:
-        """Say what is done until there is a model."""
-        if self._load.what:
-            self.head.tell(f"opening {self._load.what}")
-        self.load_panel.look()
+    async def take_place(self) -> None:
+        """Onto the screen."""
+        middle, load_panel, key_bar = self._front.middle, self._front.load_panel, self._front.key_bar
+        screen = middle.screen
+        await screen.mount(self.problem, self.lanes, self.strip, before=middle)
+        await middle.mount(self.figures, before=load_panel)
+        await middle.mount(*(panel for panel in self.panels.all if panel is not load_panel))
+        await screen.mount(self.asking, self.flip_line, self.switch_bar, before=key_bar)
 
     def tell_unopened(self, error: str) -> None:
         """There will be no model."""
-        self.look_at_load()
-        self.head.tell("no model is open")
-        self.problem.tell(error, f"{advice(error)}; {shown_keys(self._keys['quit'])[0]} quits")
+        self._front.look()
+        self._front.head.tell("no model is open")
+        self.problem.tell(error, f"{advice(error)}; {shown_keys(self._front.keys['quit'])[0]} quits")
 
     def see(self, name: str) -> None:
         """A panel in place of the text, or the text again."""
@@ -138,25 +111,12 @@ class Face:
         elif not error and self.problem.display:
             self.problem.clear()
 
-    def _shown_keys(self, of_replay: bool = False) -> list[Item]:
-        """The commands that the last line names; a replay has those that act on it in place of others."""
-        shown: list[Item] = []
-        for command in COMMANDS:
-            key, word = shown_keys(self._keys[command.name])[0], command.short
-            if of_replay:
-                word = "" if command.past else command.of_replay or word
-            if word:
-                shown.append((key, word, command.action))
-        return [*shown, ("^p", "palette", "command_palette")]
-
     def take_tape(self, tape: Playback, seek: Callable[[int], None]) -> None:
         """A replay takes no prompt: where it is stands in its place."""
         self.replay_bar = ReplayBar(tape, seek, self._glyphs)
-        asking = self.prompt.parent
-        assert isinstance(asking, Container)
         self.prompt.display = self.prompt_state.display = False
-        asking.mount(self.replay_bar)
-        self.key_bar.show(self._shown_keys(of_replay=True))
+        self.asking.mount(self.replay_bar)
+        self._front.show_keys_of_replay()
 
     def begin_anew(self) -> None:
         """Nothing has been told yet."""
@@ -170,7 +130,7 @@ class Face:
         """Each widget looks for itself whether that is anything new."""
         self._set_class(frame.rates.guesses.built > 0, "-guesses")
         self.figures.show(frame.rates)
-        self.head.show(frame)
+        self._front.head.show(frame)
         self.switch_bar.show(frame)
         self.prompt_state.show(frame)
         if self.replay_bar is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from strata_tui.tui.about import size
+from strata_tui.terminal_text import size
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.load import STEPS, Load, Step
 from strata_tui.tui.page_panel import Line, PagePanel, Part

@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from strata_tui.terminal_text import printable
-from strata_tui.tui.about import size
+from strata_tui.terminal_text import printable, size
 from strata_tui.tui.page_panel import Line, PagePanel
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from strata_tui.terminal_text import counted, printable
-from strata_tui.tui.about import about_engine, about_recording, size
+from strata_tui.terminal_text import counted, printable, size
+from strata_tui.tui.about import about_engine, about_recording
 from strata_tui.tui.frame import ModelLabel, StageLabel
 from strata_tui.tui.load import Load, anonymous_bytes
 from strata_tui.tui.opened import Opened

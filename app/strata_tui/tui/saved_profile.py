@@ -22,7 +22,7 @@ def profile_of(options: RunOptions, engine: Engine, name: str, switches: Mapping
     """
     from dataclasses import asdict
 
-    from strata_tui.profile import Profile
+    from strata_tui.options import Profile
     from strata_tui.profile_text import profile_text
 
     placement = options.placement

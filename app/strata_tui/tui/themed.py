@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 from textual.app import App
 from textual.driver import Driver
 
@@ -9,6 +11,9 @@ from strata_tui.tui.colourless import Colourless
 from strata_tui.tui.glyphs import ASCII, Glyphs
 from strata_tui.tui.keyboard import with_keyboard
 from strata_tui.tui.themes import DEFAULTS, THEMES
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 
 class Themed(App[None]):
@@ -19,7 +24,7 @@ class Themed(App[None]):
         leaving: on the way out: keys are not answered any more.
     """
 
-    CSS_PATH = "strata.tcss"
+    CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["front.tcss", "strata.tcss"]
     TITLE = "strata"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
@@ -33,7 +38,8 @@ class Themed(App[None]):
             self._filters[:] = [Colourless()]
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = THEMES[0].name
+        self.set_reactive(App.theme, THEMES[0].name)  # nothing is drawn yet that would have to be drawn anew
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
         return with_keyboard(super().get_driver_class())
