@@ -42,9 +42,10 @@ class Terminal:
         until = time.monotonic() + timeout_s
         while shown not in self.out:
             assert time.monotonic() < until and self.process.poll() is None, self.out[-400:]
-            self._read(0.05)
+            self.read(0.05)
 
-    def _read(self, wait_s: float) -> None:
+    def read(self, wait_s: float) -> None:
+        """What it draws next, within this time."""
         if select.select([self.ours], [], [], wait_s)[0]:
             self.out += os.read(self.ours, 65536)
 
@@ -66,7 +67,7 @@ class Terminal:
         """The exit code."""
         until = time.monotonic() + timeout_s
         while self.process.poll() is None and time.monotonic() < until:
-            self._read(0.02) if self.ours >= 0 else time.sleep(0.02)
+            self.read(0.02) if self.ours >= 0 else time.sleep(0.02)
         assert self.process.poll() is not None, "it did not end"
         while self.ours >= 0 and select.select([self.ours], [], [], 0.05)[0]:
             self.out += os.read(self.ours, 65536)
