@@ -223,7 +223,12 @@ def test_a_value_without_end_is_cut_in_its_line(tmp_path: Path) -> None:
         assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize("name", ["nope", "nope.toml", ".", ""])
+def test_no_such_file() -> None:
+    with pytest.raises(BadInput, match=r"--profile: nope\.toml: no such file"):
+        load_profile("nope.toml")
+
+
+@pytest.mark.parametrize("name", ["nope", ".", ""])
 def test_no_such_profile(name: str) -> None:
     with pytest.raises(BadInput, match=r"expected one of .*laptop.* or a \.toml file, got"):
         load_profile(name)

@@ -80,7 +80,10 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
         for before, layer in zip((0, *split), split, strict=False):
             if not before < layer < n_layers:
                 shown = ",".join(map(str, split))
-                raise BadInput(f"--split: expected layers that ascend from 1 {layers}, got {shown}")
+                raise BadInput(
+                    f"--split (or STRATA_LAYER_SPLIT): expected layers that ascend from 1 {layers}, "
+                    f"got {shown}"
+                )
         if asked.stages not in (None, len(split) + 1):
             raise BadInput(f"--stages: expected {len(split) + 1} as --split has it, got {asked.stages}")
     else:

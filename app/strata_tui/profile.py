@@ -60,6 +60,8 @@ def _read(name_or_file: str, where: str) -> tuple[dict[str, Any], str]:
     if path.suffix == ".toml":
         regular(path, "a run profile")
     if path.suffix != ".toml" or not path.is_file():
+        if path.suffix == ".toml":
+            raise BadInput(f"{where}: {name_or_file}: no such file")
         expected = f"one of {', '.join(shipped)} or a .toml file"
         raise BadInput(f"{where}: expected {expected}, got {name_or_file!r}")
     file = printable(path.name, newlines=False)

@@ -43,7 +43,10 @@ def test_more_stages_than_layers_are_shown_as_one_a_layer(strata: Strata) -> Non
 
 
 def test_a_split_that_does_not_fit_is_refused(strata: Strata) -> None:
-    assert "--split: expected layers that ascend from 1" in strata("inspect", LLAMA, "--split", "4").error
+    assert (
+        "--split (or STRATA_LAYER_SPLIT): expected layers that ascend from 1"
+        in strata("inspect", LLAMA, "--split", "4").error
+    )
     assert "expected 2 as --split has it" in strata("inspect", LLAMA, "--split", "1", "--stages", "3").error
 
 

@@ -61,7 +61,7 @@ def test_one_stage(strata: Strata) -> None:
         (("--write", "x", "--device", "delayed:3"), "--write: expected cpu or even devices"),
         (("-p", "x", "--tokens", "3"), "plan: expected one of -p"),
         (("--stages", "40"), "--stages"),
-        (("--split", "99"), "--split: expected layers"),
+        (("--split", "99"), "--split (or STRATA_LAYER_SPLIT): expected layers"),
     ],
 )
 def test_what_cannot_be_planned_says_why(strata: Strata, flags: tuple[str, ...], expected: str) -> None:

@@ -64,7 +64,7 @@ def test_a_cut_recording_is_exported_up_to_the_cut_with_one_line(strata: Strata,
     path.write_bytes(path.read_bytes()[:-30])
     done = strata("export", path, "-o", tmp_path / "a.csv")
     assert done.code == 0
-    assert sum("cut off at byte" in line for line in done.err.splitlines()) == 1
+    assert sum("cut off or damaged at byte" in line for line in done.err.splitlines()) == 1
 
 
 def test_refusals(strata: Strata, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_no_file_no_change(tmp_path: Path) -> None:
 
 
 def test_names_characters_and_lists(tmp_path: Path) -> None:
-    text = 'overlap = "f2"\nnext-miss = [";", "ctrl-n"]\nwhy = "Y"\nexport = "E"\n'
+    text = 'overlap = "f2"\nnext-miss = ["semicolon", "ctrl-n"]\nwhy = "Y"\nexport = "E"\n'
     assert keys_of(text, tmp_path) == {
         "overlap": "f2",
         "next-miss": "semicolon,ctrl+n",
@@ -55,6 +55,8 @@ def test_two_commands_may_change_places(tmp_path: Path) -> None:
         ("overlap = []", "expected a key or a list of keys, got []"),
         ('overlap = ""', "expected a key or a list of keys"),
         ('overlap = "hyper-x"', "expected a key such as s, ctrl-s, f2 or pageup, got 'hyper-x'"),
+        ('overlap = "pagup"', "expected a key such as s, ctrl-s, f2 or pageup, got 'pagup'"),
+        ('overlap = "ctrl-f25"', "got 'ctrl-f25'"),
         ('overlap = "y"', "got y for both why and overlap"),
         ('overlap = "ctrl-c"', "got ctrl-c for both"),
         ('overlap = "ctrl-p"', "got ctrl-p for both the palette and overlap"),

@@ -84,7 +84,7 @@ def read_preamble(file: BinaryIO, name: str) -> None:
             f"got {f'a file that begins with {start[:8]!r}' if start else 'an empty file'}"
         )
     if len(start) < len(MAGIC) + VERSION_FORMAT.size:
-        raise BadInput(f"[recording] {name}: cut off before its header")
+        raise BadInput(f"[recording] {name}: cut off before the end of its header")
     major, minor = VERSION_FORMAT.unpack(start[len(MAGIC) :])
     if major != VERSION[0]:
         raise BadInput(f"[recording] {name}: expected version {VERSION[0]}.x, got {major}.{minor}")

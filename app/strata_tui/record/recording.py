@@ -199,13 +199,13 @@ class _Reader:
         """The recording, once the file gives no more; it was read up to `at` of `size` bytes."""
         recording = self._recording
         if recording is None:
-            raise BadInput(f"[recording] {self._name}: cut off before its header")
+            raise BadInput(f"[recording] {self._name}: cut off or damaged before the end of its header")
         recording.events = np.concatenate([np.empty(0, EVENT_DTYPE), *self._events])
         if self._too_long:
             recording.note = f"{self._name} is longer than what is read: its first {self._n_events:,} events"
         elif at < size:
             recording.note = (
-                f"{self._name} is cut off at byte {at:,} of {size:,}: the rest is left out, "
+                f"{self._name} is cut off or damaged at byte {at:,} of {size:,}: the rest is left out, "
                 "what came before is whole"
             )
         elif not self._closed:

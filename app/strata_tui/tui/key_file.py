@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from textual.keys import _character_to_key
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys, _character_to_key
 
 from strata_tui.errors import BadInput
 from strata_tui.tui.commands import COMMANDS, shown_key
@@ -62,9 +63,19 @@ def _key(text: str, name: str, path: Path) -> str:
         return _character_to_key(text)
     key = text.lower().replace("-", "+")
     *held, last = key.split("+")
-    if not all(word in ("ctrl", "shift", "alt") for word in held) or not last.replace("_", "").isalnum():
+    if not all(word in ("ctrl", "shift", "alt") for word in held) or not _exists(last):
         raise BadInput(f"[keys] {path}: {name}: expected a key such as s, ctrl-s, f2 or pageup, got {text!r}")
     return "+".join([*held, _character_to_key(last) if len(last) == 1 else last])
+
+
+def _exists(key: str) -> bool:
+    """Is there a key of this name, or a character: `semicolon`?"""
+    if len(key) == 1 or key in {of.value for of in Keys} | set(KEY_NAME_REPLACEMENTS.values()):
+        return True
+    try:
+        return bool(unicodedata.lookup(key.replace("_", " ")))
+    except KeyError:
+        return False
 
 
 def _check_alone(keys: Mapping[str, str], path: Path) -> None:

@@ -21,7 +21,7 @@ class LogLines:
     def __init__(self, sitting: Sitting, panel: TextPanel) -> None:
         self._sitting = sitting
         self._panel = panel
-        self._of_verdicts = PipelineLog()
+        self._of_verdicts = PipelineLog(sitting.opened.label.emulated)
 
     def verdicts(self, events: Events) -> None:
         """A line for each chain and verdict, while the log is looked at or STRATA_PIPELINE_LOG asks."""
