@@ -45,11 +45,12 @@ def command(a: Path, b: Path, as_json: bool, force: bool, screen: bool, ascii_on
 
 
 def _show(comparison: Comparison, ascii_only: bool) -> None:
+    from strata_tui.cli.first_line import first_line
     from strata_tui.cli.open_command import no_screen
 
     reason = no_screen()
     if reason:
         raise BadInput(f"compare --screen: expected a terminal ({reason}); without it figures are printed")
-    from strata_tui.tui.console import compare_console
-
+    with first_line("two recordings"):
+        from strata_tui.tui.console import compare_console
     compare_console(comparison, ascii_only)

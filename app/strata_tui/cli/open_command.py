@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from strata_tui.cli.first_line import first_line
 from strata_tui.cli.run_options import MAX_TOKENS, MODEL, PLEASANT, gather, run_options
 from strata_tui.options import GREEDY, RunOptions
 
@@ -44,8 +45,8 @@ def command(model: Path | None, prompt: str | None, max_tokens: int, ascii_only:
     if reason:
         return _headless(run, reason)
     gc.disable()  # nothing is garbage yet; run_console turns it on behind the first paint
-    from strata_tui.tui.console import run_console
-
+    with first_line("the embedded model" if model is None else model.name):
+        from strata_tui.tui.console import run_console
     return run_console(run)
 
 

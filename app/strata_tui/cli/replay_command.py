@@ -38,15 +38,17 @@ def command(recording: Path, speed: float, ascii_only: bool) -> int:
 
     RECORDING is a .strata file, or a text trace of the upstream engine. Press ? in the console for its keys.
     """
+    from strata_tui.cli.first_line import first_line
     from strata_tui.cli.open_command import no_screen
     from strata_tui.record.reading import open_recording
 
-    opened = open_recording(recording)
+    with first_line(recording.name):
+        opened = open_recording(recording)
     reason = no_screen()
     if reason:
         raise BadInput(f"replay: expected a terminal ({reason}); strata-tui export writes a file of it")
     if opened.note:
         print(opened.note, file=sys.stderr)
-    from strata_tui.tui.console import replay_console
-
+    with first_line(recording.name):
+        from strata_tui.tui.console import replay_console
     return replay_console(opened, speed, ascii_only)
