@@ -21,7 +21,7 @@ void Conductor::note_finished() {
     // then or are about to (a ready word is raised within its program).
     for (size_t s = pending_.size(); s-- > 0;) {
         Pending& pending = pending_[s];
-        CpuDevice& device = split_.stages[s]->device();
+        Device& device = split_.stages[s]->device();
         const Ticket finished = device.finished();
         while (!pending.empty() && pending.entries[pending.first % 64].first <= finished) {
             const auto& [ticket, done] = pending.entries[pending.first++ % 64];
@@ -38,7 +38,7 @@ void Conductor::note_finished() {
 }
 
 void Conductor::check_failures() {
-    const auto check = [](CpuDevice& device) {
+    const auto check = [](Device& device) {
         if (device.failed()) throw Error(device.failure());
     };
     for (auto& stage : split_.stages) check(stage->device());

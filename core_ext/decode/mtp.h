@@ -32,7 +32,7 @@ class Mtp {
 
     /// [context, n_embd]: where the last stage leaves its rows after the output norm.
     float* hidden_by_position() { return hidden_.data(); }
-    CpuDevice& device() { return *device_; }
+    Device& device() { return *device_; }
     int caught_up() const { return caught_up_; }  // cells 0 .. caught_up - 1 hold true rows
     /// Nothing is queued.
     void forget_from(int position) {

@@ -41,8 +41,7 @@ class CpuDevice final : public Device {
     ~CpuDevice() override;  // finishes what is queued, holding nothing
 
     std::string describe() const override { return label_; }
-    /// False if the system refused to pin the worker; known once the device is made.
-    bool pinned() const { return pinned_; }
+    bool pinned() const override { return pinned_; }  // known once the device is made
 
     Ticket submit(Program& program) override;
     Ticket finished() const override { return finished_.value(); }
@@ -76,24 +75,19 @@ class CpuDevice final : public Device {
     /// A program at work moves on (a layer): however long it takes, it does not stand still. Relaxed: a sign
     /// of life, nothing hangs on when it is seen.
     void note_progress() noexcept { progress_.fetch_add(1, std::memory_order_relaxed); }
-    uint64_t progress() const noexcept { return progress_.load(std::memory_order_relaxed); }
+    uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
     /// The host is to look again: something has fallen due that was computed before its time.
     void call_host() noexcept { done_.increment(); }
-    /// The windows up to this one were rolled back: their forward programs are held no more.
-    void cut_runs(uint32_t window) noexcept {
+    void cut_runs(uint32_t window) override {
         if (pace_) pace_->cut(window, false);
     }
-    /// They are over: nothing of theirs is held any more.
-    void cut(uint32_t window) noexcept {
+    void cut(uint32_t window) override {
         if (pace_) pace_->cut(window, true);
     }
-    /// Null for a plain device.
-    Pace* pace() const { return pace_.get(); }
+    Pace* pace() const override { return pace_.get(); }
     /// Does its pace have a clock of its own?
     bool has_clock() const { return pace_ && pace_->has_clock(); }
-    /// What the host does upon a finished ticket counts from then on: a device with a clock tells it a moment
-    /// early. Kept as long as finished_ns().
-    uint64_t told_ns(Ticket ticket) const {
+    uint64_t told_ns(Ticket ticket) const override {
         return told_ns_[ticket % QUEUE].load(std::memory_order_relaxed);  // published by finished_
     }
 

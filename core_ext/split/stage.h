@@ -83,7 +83,7 @@ class Stage {
     uint64_t window_bytes(int n_slots, int n_states) const;
 
     const StageShape& shape() const { return shape_; }
-    CpuDevice& device() { return *device_; }
+    Device& device() { return *device_; }
 
     /// Boundaries, by slot: set once at load.
     void connect(std::vector<std::unique_ptr<HandOff>>* in, std::vector<std::unique_ptr<HandOff>>* out) {

@@ -374,9 +374,13 @@ TEST(pace_paced_devices_keep_the_text_and_show_what_a_rig_would) {
         std::vector<Event> events;
         engine.recorder().drain(events);
         int runs = 0, verdicts = 0;
+        std::set<uint32_t> cut;  // windows that are held no more: they began as soon as they were rolled back
+        for (const Event& e : events)
+            if (e.kind == EventKind::guess_rolled_back || e.kind == EventKind::guess_ended)
+                cut.insert(e.window);
         for (const Event& e : events) {
             if (e.kind == EventKind::verdict) ++verdicts;
-            if (e.kind != EventKind::run || e.b) continue;
+            if (e.kind != EventKind::run || e.b || cut.contains(e.window)) continue;
             for (const Event& p : events) {
                 if (p.window != e.window || p.b) continue;
                 if (p.kind == EventKind::run && p.stage + 1 == e.stage) {
