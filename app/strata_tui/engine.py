@@ -256,6 +256,7 @@ class Engine:
         kv: the type of K/V cells, f32 or f16.
         programs_at_once: of stages and draft layer, that the cores run side by side; None = each has a device
             of its own, or times are emulated.
+        hand_offs: of each stage, how long the rows take to it by the rig that it emulates; None = no rig.
     """
 
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
@@ -275,6 +276,7 @@ class Engine:
         self.emulated = self.native.emulated
         self.kv = placement.kv
         self.programs_at_once = None if self.emulated else programs_at_once(devices, n_cores)
+        self.hand_offs = tuple(device.rig.hand_off_ms if device.rig else None for device in devices)
         self.n_layers = self.native.n_layers
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context

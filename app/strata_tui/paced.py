@@ -22,6 +22,10 @@ class HandOffTimes:
     overlapped: float = 0.0  # launched ahead, waits on the ready word
     polled: float = 0.0  # launched by a loop that looks after several windows at a time
 
+    def of(self, overlap: bool, pipelined: bool) -> float:
+        """Between two stages, with these switches."""
+        return self.overlapped if overlap else self.polled if pipelined else self.serial
+
 
 @dataclass(frozen=True)
 class StageTimes:

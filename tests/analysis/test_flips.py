@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.tui.fake_engine import FakeEngine
 
-from strata_tui.analysis.flips import FEWEST, GROUP, MOST, STRADDLE, FlipLog, Side
+from strata_tui.analysis.flips import FEWEST, FEWEST_CLEAR, GROUP, MOST, STRADDLE, Flip, FlipLog, Side
 from strata_tui.analysis.view import View
 from strata_tui.analysis.windows import WINDOW_DTYPE
 from strata_tui.events import Kind
@@ -101,3 +101,24 @@ def test_a_side_needs_its_windows_and_spreads_that_touch_overlap() -> None:
         assert (spread.low, spread.median, spread.high) == pytest.approx((value,) * 3)
     assert side.tokens_per_s.overlaps(side.tokens_per_s)
     assert MOST >= FEWEST
+
+
+def side(n: int, ms: float, spread: float, seed: int) -> Side:
+    """Windows of three tokens that take about so long."""
+    rng = np.random.default_rng(seed)
+    windows = np.zeros(n, WINDOW_DTYPE)
+    windows["busy_ns"] = rng.normal(ms, spread, n) * 1e6
+    windows["emitted"] = 3
+    found = Side.of(windows)
+    assert found is not None
+    return found
+
+
+def test_a_difference_is_one_when_windows_and_distance_suffice() -> None:
+    def clear(n: int, ms: float, spread: float = 1.0) -> bool:
+        return Flip("overlap=1", 0, side(n, 40, spread, 1), side(n, ms, spread, 2)).is_clear
+
+    assert clear(FEWEST_CLEAR, 30)
+    assert not clear(FEWEST_CLEAR - GROUP, 30), "so few windows may all be of one stretch of the text"
+    assert not clear(FEWEST_CLEAR, 40)
+    assert not clear(FEWEST_CLEAR, 38, spread=12.0), "within its own error"

@@ -27,7 +27,7 @@ EVENTS = np.concatenate(
 def test_verdicts_and_misses_are_told_in_order() -> None:
     assert [(m.start_ns, m.end_ns, m.text) for m in verdicts(EVENTS)] == [
         (70, 75, "verdict of window 1: 1 of 1 drafts accepted, 2 tokens"),
-        (140, 145, "verdict of window 2: 0 of 1 drafts accepted, 1 tokens"),
+        (140, 145, "verdict of window 2: 0 of 1 drafts accepted, 1 token"),
     ]
     (miss,) = misses(EVENTS)
     assert miss.start_ns == 75 and "window 1 is rolled back: only the guessed bonus" in miss.text
@@ -43,6 +43,17 @@ def test_the_longest_gap_comes_first_with_its_cause() -> None:
     assert lengths == sorted(lengths, reverse=True)
     assert (1, 80, 100) in {(g.lane, g.start_ns, g.end_ns) for g in found if "its input" in g.text}
     assert gaps(EVENTS, 2, 10, 145, most=1) == found[:1]
+
+
+def test_a_stage_without_work_is_paused_or_held_back_where_decoding_is() -> None:
+    """Nothing runs from 145 to 400: paused for most of it, held back, or neither."""
+    until = np.concatenate([EVENTS, make(Kind.request_end, 145), make(Kind.request_begin, 400, window=3)])
+    for kind, text in ((Kind.paused, "waits: held by you"), (Kind.throttle, "waits: held back by the rate")):
+        held = np.concatenate([until, make(kind, 150, 240, stage=HOST_LANE)])
+        assert of_lane(held, 2, 0, 145, 400)[-1].text == text
+    brief = np.concatenate([until, make(Kind.paused, 150, 20, stage=HOST_LANE)])
+    for events in (until, brief):
+        assert of_lane(events, 2, 0, 145, 400)[-1].text == "waits for nothing: there is no work"
 
 
 STALLED = np.concatenate(

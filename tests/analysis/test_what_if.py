@@ -19,6 +19,7 @@ from strata_tui.analysis.tape import read_tape
 from strata_tui.analysis.what_if import ENGINE, Setting, WhatIf
 from strata_tui.errors import BadInput
 from strata_tui.events import EVENT_DTYPE, Events, Kind
+from strata_tui.paced import HandOffTimes
 
 MODEL = Path(__file__).parents[1] / "data/oracles/micro-qwen35-friendly.gguf"
 RIG = Rig(run=(6.0, 7.0, 9.0), handoff=(0.2, 0.4), verdict=0.5, cut=0.6)
@@ -80,6 +81,28 @@ def test_what_was_recorded_gives_what_would_have_been(seed: int, recorded: int, 
         assert got.kept == pytest.approx(sum(window.kept for window in truth), abs=2)
     assert got.tokens_per_window == pytest.approx(TOKENS / got.windows) and got.modelled
     assert got.tokens_per_s == pytest.approx(got.tokens_per_window / got.ms_per_window * 1e3)
+
+
+def test_an_emulated_rig_tells_the_hand_offs_that_a_recording_does_not() -> None:
+    """A serial text has its serial ones alone; taken from them, overlapped ones would cost as much."""
+    right, known = true_text(1), HandOffTimes(serial=9.2, overlapped=0.2, polled=0.4)
+
+    def rig(ms: float) -> Rig:
+        return replace(RIG, handoff=(ms, ms))
+
+    events = events_of(played(SERIAL, right, rig(9.2)), rig(9.2), right)
+    model = WhatIf(events, 3, SERIAL, hand_offs=[None, known, known])
+    for other, ms in (
+        (replace(SERIAL, overlap=True), 0.2),
+        (replace(SERIAL, pipeline_windows=3), 0.4),
+        (replace(SERIAL, pipeline_windows=3, overlap=True), 0.2),
+    ):
+        truth = ms_per_window(played(other, right, rig(ms)))
+        # A serial run doesn't know the bonuses: they are drawn.
+        assert model.predict(other).ms_per_window == pytest.approx(truth, rel=0.08)
+        assert "hand-offs taken as the emulated devices have them" in model.predict(other).basis
+    unknown = WhatIf(events, 3, SERIAL, hand_offs=[None, None, known]).predict(replace(SERIAL, overlap=True))
+    assert any("overlapped hand-offs taken as the recorded ones" in line for line in unknown.basis)
 
 
 def test_what_the_model_misses_of_the_recording_is_missed_in_no_prediction() -> None:

@@ -42,6 +42,7 @@ def even(*shares: float) -> tuple[str, ...]:
     return tuple(EVEN.format(ms=WINDOW_MS * share) for share in shares)
 
 
+CARDS_2, CARDS_4 = ("paced:rx7900xtx-2x",) * 2, ("paced:rx7900xt-4x",) * 4
 TWO, THREE, FOUR = even(0.5, 0.5), even(0.3, 0.3, 0.4), even(0.2, 0.2, 0.25, 0.35)
 SERIAL = {"pipeline_windows": 0, "theta": 0.0}
 
@@ -63,6 +64,11 @@ EMULATED = [
     Pair(FOUR, guesses(4), SERIAL, "replay:0.8"),
     Pair(FOUR, guesses(4), guesses(2, draft_max=2)),
     Pair(FOUR, guesses(2), guesses(4, overlap=True), "replay:0.9"),
+    Pair(CARDS_2, SERIAL, {**SERIAL, "overlap": True}),
+    Pair(CARDS_2, {**SERIAL, "overlap": True}, SERIAL),
+    Pair(CARDS_2, guesses(2), SERIAL),
+    Pair(CARDS_4, SERIAL, {**SERIAL, "overlap": True}),
+    Pair(CARDS_4, guesses(4), SERIAL, "replay:0.8"),
 ]
 CPUS = ("cpu:1", "cpu:1")
 REAL = [
@@ -106,7 +112,7 @@ def prefer_the_host() -> None:
 def compare(pair: Pair, model: Path | None, tokens: int, repeats: int) -> tuple[float, float, float, str]:
     """ms per window with the first setting, predicted and measured with the second; the basis."""
     first, predicted, measured, basis = [], [], [], ""
-    cores = None if pair.devices[0].startswith("even") else len(os.sched_getaffinity(0))
+    cores = None if pair.devices[0].startswith(("even", "paced")) else len(os.sched_getaffinity(0))
     with Engine.open(
         model, devices=list(pair.devices), pipeline_max=len(pair.devices), draft=pair.draft
     ) as engine:
@@ -116,7 +122,7 @@ def compare(pair: Pair, model: Path | None, tokens: int, repeats: int) -> tuple[
             _, setting, stats, again = run(engine, tokens, pair.other)
             if again != text:
                 raise SystemExit(f"another text: {pair}")
-            prediction = WhatIf(events, len(pair.devices), recorded, cores).predict(setting)
+            prediction = WhatIf(events, len(pair.devices), recorded, cores, engine.hand_offs).predict(setting)
             predicted.append(prediction.ms_per_window)
             measured.append(stats["window_ns"] / stats["windows"] / 1e6)
             basis = "; ".join(prediction.basis[1:])

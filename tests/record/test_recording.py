@@ -17,6 +17,7 @@ from strata_tui.analysis.view import View
 from strata_tui.errors import BadInput
 from strata_tui.events import EVENT_DTYPE, Events, Kind
 from strata_tui.options import GREEDY
+from strata_tui.paced import HandOffTimes
 from strata_tui.record.compare import compare
 from strata_tui.record.comparison_report import comparison_json, comparison_lines
 from strata_tui.record.playback import Playback
@@ -224,6 +225,21 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
+STAGE = HEADER["stages"][0]
+
+
+def test_the_hand_offs_of_an_emulated_rig(tmp_path: Path) -> None:
+    first, second = HEADER["stages"]
+    stages = [first, {**second, "hand_off_ms": {"serial": 9.2, "overlapped": 0.2, "teleported": 1.0}}]
+    recording = read_recording(
+        record(tmp_path / "a.strata", decode_run(3), header={**HEADER, "stages": stages})
+    )
+    assert [stage.hand_off_ms for stage in recording.stages] == [
+        None,
+        HandOffTimes(serial=9.2, overlapped=0.2),
+    ]
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -231,6 +247,9 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
         ("stages", [{"device": "cpu", "first_layer": 0, "last_layer": 1}] * 33),
         ("stages", {}),
         ("stages", [[]]),
+        ("stages", [{**STAGE, "hand_off_ms": {"serial": -1}}]),
+        ("stages", [{**STAGE, "hand_off_ms": {"serial": 1e9}}]),
+        ("stages", [{**STAGE, "hand_off_ms": [1]}]),
         ("n_layers", -1),
         ("n_layers", "8"),
         ("emulated", 1),

@@ -144,7 +144,7 @@ async def test_a_flip_tells_what_it_gave() -> None:
 
 
 def spread(median: float) -> Spread:
-    return Spread(median, 0.9 * median, 1.1 * median)
+    return Spread(median, 0.9 * median, 1.1 * median, 0.02 * median)
 
 
 @pytest.mark.parametrize(

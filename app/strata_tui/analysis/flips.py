@@ -7,6 +7,7 @@ that follow one another sooner are told as one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,10 @@ from strata_tui.analysis.view import Mark, View
 from strata_tui.analysis.windows import WindowArray
 
 FEWEST = 20  # windows on each side
+FEWEST_CLEAR = (
+    60  # before a difference may be called one: a stretch of easy text is longer than a few windows
+)
+ERRORS = 3  # standard errors of the difference: as much again as chance alone would show once in a hundred
 MOST = 200  # windows of a side that count: the nearest ones
 GROUP = 4
 STRADDLE = 2  # windows behind a flip that began before it
@@ -24,11 +29,12 @@ _NOT_COMPARED = ("rate=", "short-read=", "pipeline-log=")
 
 @dataclass(frozen=True)
 class Spread:
-    """Of the groups' values: median and quartiles."""
+    """Of the groups' values: median, quartiles and the mean's standard error."""
 
     median: float
     low: float
     high: float
+    error: float
 
     def overlaps(self, other: Spread) -> bool:
         return self.low <= other.high and other.low <= self.high
@@ -76,8 +82,11 @@ class Flip:
 
     @property
     def is_clear(self) -> bool:
-        """The quartiles of tok/s lie apart."""
-        return not self.before.tokens_per_s.overlaps(self.after.tokens_per_s)
+        """There are windows enough, the quartiles of tok/s lie apart, and their middles by several errors."""
+        before, after = self.before.tokens_per_s, self.after.tokens_per_s
+        enough = min(self.before.windows, self.after.windows) >= FEWEST_CLEAR
+        apart = abs(after.median - before.median) > ERRORS * math.hypot(before.error, after.error)
+        return enough and apart and not before.overlaps(after)
 
 
 class FlipLog:
@@ -146,4 +155,5 @@ def _between(view: View, begin: int, end: int | None) -> WindowArray:
 
 def _spread(values: np.ndarray) -> Spread:
     low, median, high = np.percentile(values, [25, 50, 75])
-    return Spread(float(median), float(low), float(high))
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return Spread(float(median), float(low), float(high), float(error))

@@ -10,6 +10,7 @@ import numpy as np
 from strata_tui.analysis.doing import CAUSES
 from strata_tui.analysis.idle import Timeline, timelines
 from strata_tui.events import DRAFT_LANE, HOST_LANE, Events, Kind, MissCause
+from strata_tui.terminal_text import counted
 
 _WORDS = {
     Kind.run: "runs window {window}",
@@ -70,7 +71,7 @@ def verdicts(events: Events) -> list[Moment]:
             HOST_LANE,
             start,
             start + duration,
-            f"verdict of window {window}: {a} of {rows - 1} drafts accepted, {b} tokens",
+            f"verdict of window {window}: {a} of {rows - 1} drafts accepted, {counted(b, 'token')}",
         )
         for start, duration, window, _, _, rows, a, b in np.sort(told, order="start_ns").tolist()
     ]
@@ -152,13 +153,27 @@ def of_lane(events: Events, n_stages: int, lane: int, t0: int, t1: int) -> list[
         idle: list[Moment] = []
     else:
         mine = events[np.isin(events["kind"], _OF_STAGE) & (events["stage"] == lane)]
-        idle = _idle(lane, timelines(events, n_stages, t0, t1)[lane])
+        idle = [_held(gap, events) for gap in _idle(lane, timelines(events, n_stages, t0, t1)[lane])]
     spans = [
         Moment(lane, start, start + duration, _told(kind, window, rows, b))
         for start, duration, window, kind, _, rows, _, b in mine.tolist()
         if start + duration > t0 and start < t1
     ]
     return sorted([*spans, *idle], key=lambda moment: (moment.start_ns, moment.end_ns))
+
+
+def _held(gap: Moment, events: Events) -> Moment:
+    """A stage has no work where decoding is paused, or held back by the rate: that is told instead."""
+    if _WAITS["no_work"] not in gap.text:
+        return gap
+    held = events[np.isin(events["kind"], (Kind.paused, Kind.throttle))]
+    starts = held["start_ns"].astype(np.int64)
+    covered = np.minimum(starts + held["dur_ns"].astype(np.int64), gap.end_ns) - np.maximum(
+        starts, gap.start_ns
+    )
+    if not len(covered) or 2 * covered.max() <= gap.end_ns - gap.start_ns:
+        return gap
+    return replace(gap, text=f"waits: {_WORDS[Kind(held['kind'][int(covered.argmax())])]}")
 
 
 def _told(kind: int, window: int, rows: int, b: int) -> str:

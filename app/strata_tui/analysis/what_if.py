@@ -7,7 +7,7 @@ the text (which drafts were right) is in `tape`, what the parts cost in `costs`,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from strata_tui.analysis.simulator import play
 from strata_tui.analysis.tape import Tape, read_tape
 from strata_tui.errors import BadInput
 from strata_tui.events import Events
+from strata_tui.paced import HandOffTimes
 
 ROUNDS = 6  # until a crowd and the schedule that it slows fit one another
 DRAWS = 8  # of what the recording doesn't tell; their mean counts. Fewer for long texts, which vary less:
@@ -91,6 +92,8 @@ class WhatIf:
         events: of one request.
         recorded: the setting that it ran with.
         cores: that the stages share (one thread each), and the draft layer; None: each has its own.
+        hand_offs: of each stage, how long the rows take to it; None (or no entry): as recorded. An emulated
+            device knows, and a recording of one kind does not tell the others.
 
     Attributes:
         off: of the model of the recorded setting, over what was measured, less 1; predictions are rid of it,
@@ -100,7 +103,14 @@ class WhatIf:
         BadInput: there is nothing to predict from.
     """
 
-    def __init__(self, events: Events, n_stages: int, recorded: Setting, cores: int | None = None) -> None:
+    def __init__(
+        self,
+        events: Events,
+        n_stages: int,
+        recorded: Setting,
+        cores: int | None = None,
+        hand_offs: Sequence[HandOffTimes | None] = (),
+    ) -> None:
         windows = passages(events)
         costs = read_costs(events, windows, n_stages, cores)
         if costs is None:
@@ -109,6 +119,7 @@ class WhatIf:
         self.costs: Costs = costs
         self.tape: Tape = read_tape(events, windows)
         self.n_stages, self.cores = n_stages, cores
+        self.hand_offs = [*hand_offs, *[None] * n_stages][1:n_stages]
         own = self._played(recorded)
         n_verified = sum(window.verified for window in windows)
         took = actual_ns(windows, events, n_stages) / 1e6 / n_verified
@@ -217,12 +228,9 @@ class WhatIf:
 
     def _rig(self, setting: Setting) -> Rig:
         costs, rows = self.costs, setting.draft_max + 1
-        hand_off = costs.overlapped_hand_off if setting.overlap else costs.serial_hand_off
-        if setting.hand_off_ms is not None:
-            hand_off = [setting.hand_off_ms] * (self.n_stages - 1)
         return Rig(
             run=self._run(setting, -1, rows, guessed=True),
-            handoff=hand_off,
+            handoff=self._hand_off(setting),
             verdict=costs.verdict,
             draft=costs.draft,
             catch_up=costs.catch_up,
@@ -231,6 +239,17 @@ class WhatIf:
             launch=costs.launch,
             cut=costs.cut,
         )
+
+    def _hand_off(self, setting: Setting) -> list[float]:
+        """ms per boundary."""
+        if setting.hand_off_ms is not None:
+            return [setting.hand_off_ms] * (self.n_stages - 1)
+        costs = self.costs
+        recorded = costs.overlapped_hand_off if setting.overlap else costs.serial_hand_off
+        return [
+            ms if known is None else known.of(setting.overlap, setting.pipeline_windows > 1)
+            for ms, known in zip(recorded, self.hand_offs, strict=True)
+        ]
 
     @staticmethod
     def _switches(setting: Setting, tape: Tape) -> Switches:
@@ -256,9 +275,8 @@ class WhatIf:
             lines.append(f"the model of the recorded setting is {self.off:+.0%} off; {rid}")
         if setting.pipeline_windows > 1 or setting.draft_max != self.recorded.draft_max:
             lines += self.tape.basis
-        if setting.overlap and not self.recorded.overlap and setting.hand_off_ms is None:
-            ms = ", ".join(f"{ms:.3f}" for ms in self.costs.overlapped_hand_off)
-            lines.append(f"overlapped hand-offs taken as the recorded ones less the host's part: {ms} ms")
+        if setting.hand_off_ms is None:
+            lines += self._basis_of_hand_offs(setting)
         if setting.pipeline_windows > 1 and self.recorded.pipeline_windows < 2:
             share = f", but for {self.cores} cores that they share evenly" if self.cores else ""
             lines.append(f"stages taken as fast side by side as one after the other{share}")
@@ -274,6 +292,13 @@ class WhatIf:
             said = f"right in {rate} of {seen} misses" if seen else "never right: no misses recorded"
             lines.append(f"second choice of the bonus {said}; both branches drafted at the cost of one")
         return lines
+
+    def _basis_of_hand_offs(self, setting: Setting) -> Iterator[str]:
+        if None not in self.hand_offs:
+            yield "hand-offs taken as the emulated devices have them"
+        elif setting.overlap and not self.recorded.overlap:
+            ms = ", ".join(f"{ms:.3f}" for ms in self.costs.overlapped_hand_off)
+            yield f"overlapped hand-offs taken as the recorded ones less the host's part: {ms} ms"
 
 
 def _verified(windows: Sequence[Window]) -> list[Window]:

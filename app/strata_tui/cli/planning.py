@@ -134,7 +134,9 @@ def _propose(plan: Plan, engine: Engine) -> None:
     asked = as_asked(len(engine.stages), {name: getattr(engine.switches, name) for name in CHOSEN})
     found: list[Proposal] = []
     for i, one in enumerate(plan.placements):
-        proposals = propose(one.split, one.serial, one.pipelined, asked, engine.programs_at_once)
+        proposals = propose(
+            one.split, one.serial, one.pipelined, asked, engine.programs_at_once, engine.hand_offs
+        )
         if i == 0:
             plan.asked = next(p for p in proposals if p.switches == asked)
         found += proposals

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata_tui.analysis.what_if import Prediction, Setting, WhatIf
+from strata_tui.paced import HandOffTimes
 from strata_tui.plan.measuring import Measured
 
 IN_FLIGHT = (2, 3, 4)  # and as many as there are stages
@@ -80,6 +81,7 @@ def propose(
     pipelined: Measured | None,
     asked: Mapping[str, Any],
     programs_at_once: int | None = None,
+    hand_offs: Sequence[HandOffTimes | None] = (),
 ) -> list[Proposal]:
     """Every candidate on this split, the most tokens per second first.
 
@@ -88,13 +90,15 @@ def propose(
         pipelined: guesses of all depths, recorded too: what runs side by side is predicted from it, since
             stages may be slower side by side than alone.
         asked: see `as_asked`.
-        programs_at_once: see `Engine`.
+        programs_at_once, hand_offs: see `Engine`.
     """
     n_stages = len(split) + 1
-    models = {
-        False: _model(serial, n_stages, programs_at_once),
-        True: _model(pipelined or serial, n_stages, programs_at_once),
-    }
+
+    def model(measured: Measured) -> WhatIf:
+        recorded = Setting.of(dict(measured.run.in_force))
+        return WhatIf(measured.events, n_stages, recorded, programs_at_once, hand_offs)
+
+    models = {False: model(serial), True: model(pipelined or serial)}
     proposals = []
     for switches in candidates(n_stages, asked):
         recorded = pipelined if switches["pipeline_windows"] and pipelined is not None else serial
@@ -102,7 +106,3 @@ def propose(
         prediction = models[bool(switches["pipeline_windows"])].predict(setting)
         proposals.append(Proposal(tuple(split), switches, prediction))
     return sorted(proposals, key=lambda p: -p.prediction.tokens_per_s)
-
-
-def _model(measured: Measured, n_stages: int, programs_at_once: int | None) -> WhatIf:
-    return WhatIf(measured.events, n_stages, Setting.of(dict(measured.run.in_force)), programs_at_once)

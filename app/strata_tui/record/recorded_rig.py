@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median, mode
 from typing import Any
 
@@ -50,7 +50,7 @@ def profile_of(recording: Recording) -> tuple[Profile, dict[str, str]]:
     rig = Rig(
         name,
         tuple(stages),
-        _hand_off(costs),
+        _hand_off(costs, [stage.hand_off_ms for stage in recording.stages[1:]]),
         verdict_ms=_ms(costs.verdict),
         draft_ms=_ms(costs.draft),
         commit_ms=_ms(costs.commit),
@@ -165,9 +165,13 @@ def _chunks(events: Events, stage: int) -> tuple[Points, dict[int, int]]:
     return points, {n: len(ns) for n, ns in of_rows.items()}
 
 
-def _hand_off(costs: Costs) -> HandOffTimes:
+def _hand_off(costs: Costs, emulated: Sequence[HandOffTimes | None]) -> HandOffTimes:
+    """Those of the rig that was emulated, where the recording names them: a text tells one kind of them."""
     if costs.n_stages == 1:
         return HandOffTimes(launch=_ms(costs.launch))
+    known = next((hand_off for hand_off in emulated if hand_off), None)
+    if known:
+        return replace(known, launch=_ms(costs.launch))
     serial, overlapped = median(costs.serial_hand_off), median(costs.overlapped_hand_off)
     return HandOffTimes(_ms(costs.launch), _ms(serial), _ms(overlapped), polled=_ms(overlapped))
 

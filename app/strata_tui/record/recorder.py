@@ -43,7 +43,8 @@ def recording_header(engine: Engine) -> dict[str, Any]:
         "context": engine.context,
         "stages": [
             {"device": s.device, "first_layer": s.first_layer, "last_layer": s.last_layer}
-            for s in engine.stages
+            | ({"hand_off_ms": asdict(hand_off)} if hand_off else {})
+            for s, hand_off in zip(engine.stages, engine.hand_offs, strict=True)
         ],
         "kv": engine.kv,
         "numerics": engine.stages[0].numerics,

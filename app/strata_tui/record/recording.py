@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from strata_tui.errors import BadInput
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind, WindowFate
+from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes
 from strata_tui.record.checked import Checked
 from strata_tui.record.frames import Frame, FrameKind, read_preamble, unpack_events, whole_frames
 from strata_tui.record.trace import TraceMeta
@@ -34,6 +35,7 @@ class StageLine:
     device: str
     first_layer: int
     last_layer: int
+    hand_off_ms: HandOffTimes | None = None  # to this stage, by the rig that it emulates
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,7 @@ def _read_header(name: str, header: Checked) -> Recording:
             printable(stage.text("device", most=200), newlines=False),
             stage.whole("first_layer", most=1 << 20),
             stage.whole("last_layer", most=1 << 20),
+            _hand_off(stage),
         )
         for stage in header.items("stages")
     )
@@ -308,6 +311,17 @@ def _read_header(name: str, header: Checked) -> Recording:
         kv=line("kv"),
         numerics=line("numerics"),
     )
+
+
+def _hand_off(stage: Checked) -> HandOffTimes | None:
+    """What is known here of such times."""
+    if not stage.has("hand_off_ms"):
+        return None
+    given = stage.numbers("hand_off_ms")
+    known = {name: ms for name, ms in given.items() if name in HandOffTimes.__dataclass_fields__}
+    if not all(0 <= ms <= MAX_PROGRAM_MS for ms in known.values()):
+        raise BadInput(f"{stage.where}: hand_off_ms: expected ms from 0 to {MAX_PROGRAM_MS:g}, got {given}")
+    return HandOffTimes(**known)
 
 
 _OF_WINDOWS = np.zeros(256, bool)

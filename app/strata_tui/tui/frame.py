@@ -10,6 +10,7 @@ from strata_tui.analysis.fate import Fate
 if TYPE_CHECKING:
     from strata_tui.analysis.view import Picture, Rates
     from strata_tui.analysis.windows import WindowArray
+    from strata_tui.paced import HandOffTimes
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class ModelLabel:
     emulated: bool
     pipeline_max: int = 0  # windows in flight that there is memory for
     programs_at_once: int | None = None  # see Engine
+    hand_offs: tuple[HandOffTimes | None, ...] = ()  # see Engine
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,10 @@ WORDS = (
         "critical path",
         "the chain of runs, hand-offs, verdicts and drafts that no schedule makes shorter",
     ),
-    ("bound", "the length of that path: no schedule is faster on these stages with these verdicts"),
+    ("bound", "the length of that path: with these runs, hand-offs and verdicts no schedule is faster"),
     ("estimate", "the probability that the draft layer gives a guess; below theta it is not launched"),
     ("what a flip gave", "windows before against windows after it, medians and quartiles of groups of four"),
     ("A/B", "two settings by turns; the interval holds 95 % of draws of rounds with replacement"),
     ("dropped", "events that found the engine's buffer full: with any, the lanes have holes"),
-    ("EMULATED", "times come from a modelled device, not from this machine"),
+    ("EMULATED", "stages keep the times of a modelled device; what can't keep them is this machine's"),
 )

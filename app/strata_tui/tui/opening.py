@@ -124,6 +124,7 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         emulated=engine.emulated,
         pipeline_max=engine.pipeline_max,
         programs_at_once=engine.programs_at_once,
+        hand_offs=engine.hand_offs,
     )
     return Opened(
         engine=engine,
@@ -159,6 +160,7 @@ def recorded_label(recording: Recording) -> ModelLabel:
         has_draft_layer=recording.has_draft_layer,
         emulated=recording.emulated,
         pipeline_max=recording.pipeline_max,
+        hand_offs=tuple(stage.hand_off_ms for stage in recording.stages),
     )
 
 
