@@ -151,8 +151,8 @@ def spread(median: float) -> Spread:
     ("after", "begins"), [(105, "not told apart yet: overlap=on, 100"), (150, "+50% tok/s: overlap=on, 100")]
 )
 def test_a_flip_begins_with_what_can_be_concluded(after: float, begins: str) -> None:
-    before = Side(40, spread(10), spread(2), spread(100))
-    line = flip_line(Flip("overlap=on", 0, before, Side(40, spread(9), spread(2), spread(after))))
+    before = Side(80, spread(10), spread(2), spread(100))
+    line = flip_line(Flip("overlap=on", 0, before, Side(80, spread(9), spread(2), spread(after))))
     assert line.startswith(begins)
     assert ("(+5%, spreads overlap)" in line) == line.startswith("not")
 
