@@ -16,6 +16,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def layers(first: int, last: int) -> str:
+    """`layers 0-5`, `layer 11`."""
+    return f"layer{'s' if last > first else ''} {span(first, last)}"
+
+
+def span(first: int, last: int) -> str:
+    """`0-5`, or `11` where that is all."""
+    return f"{first}-{last}" if last > first else f"{first}"
+
+
 def printable(text: str, newlines: bool = True) -> str:
     """A model's or a file's text, fit for a terminal: nothing in it can move a cursor, colour or hide.
 

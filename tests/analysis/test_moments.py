@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from reference.events import make
-from strata_tui.analysis.moments import gaps, misses, of_lane, verdicts
+from strata_tui.analysis.moments import Moment, _of_all, gaps, misses, of_lane, verdicts
 from strata_tui.events import HOST_LANE, Kind, MissCause
 
 EVENTS = np.concatenate(
@@ -72,6 +72,12 @@ STALLED = np.concatenate(
         make(Kind.verdict, 325, 5, 2, rows=2, a=0, b=1),
     ]
 )
+
+
+def test_two_stages_are_both() -> None:
+    waits = [Moment(stage, 10, 100, "wait", f"stage {stage}") for stage in (0, 1)]
+    assert _of_all(waits[0], waits, STALLED, 2).who == "both stages"
+    assert _of_all(waits[0], waits, STALLED, 3).who == "2 of 3 stages"
 
 
 def test_what_all_wait_for_is_told_once_and_first() -> None:

@@ -56,7 +56,7 @@ def test_the_lines_for_a_person(strata: Strata) -> None:
         "architecture   qwen35",
         "3 Gated DeltaNet, 1 attention",
         "NextN / MTP",
-        "stage 1        layers 3-3",
+        "stage 1        layer 3, ",
         "of K/V at 100 tokens",
         "of states",
     ):

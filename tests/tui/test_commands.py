@@ -5,16 +5,18 @@ import gzip
 import json
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
+from tests.tui.fake_model import opened
 
 from strata_tui.tui.app import Console
 from strata_tui.tui.commands import COMMANDS
 from strata_tui.tui.glossary import WORDS
-from strata_tui.tui.help import Help, keys
+from strata_tui.tui.help import NAMES, Help, keys
 
 
 async def test_e_writes_the_trace_and_says_where_and_from_when(
@@ -40,7 +42,9 @@ async def test_help_explains_every_key_and_word() -> None:
         assert set(keys(seat.app.keys)) <= set(told) and set(WORDS) <= set(told)
         lines = seat.screen.split("\n")
         first, second = (line for line in lines if "bottleneck, what" in line or "the bounds" in line)
-        assert second.index("the bounds") == first.index("why it takes"), "a line goes on under its beginning"
+        assert second.index(second.split()[1]) == first.index("why it takes"), (
+            "a line goes on under its beginning"
+        )
         await seat.press("escape")
         assert not isinstance(seat.app.screen, Help)
 
@@ -132,3 +136,21 @@ def test_the_help_has_every_word_of_the_docs() -> None:
 def test_no_word_is_explained_twice() -> None:
     assert len({name for name, _ in WORDS}) == len(WORDS)
     assert all(text[0].islower() or name.isupper() or text.startswith(name) for name, text in WORDS)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_help_says_emulated_where_the_head_does(size: tuple[int, int]) -> None:
+    for emulated in (False, True):
+        label = replace(opened(FakeEngine()).label, emulated=emulated)
+        async with console(size=size, label=label) as seat:
+            await seat.play(300)
+            assert ("EMULATED" in seat.screen) == emulated
+            await seat.press("question_mark")
+            assert ("EMULATED" in seat.screen.split("\n")[size[1] // 20]) == emulated
+
+
+async def test_help_cuts_no_name() -> None:
+    async with console(size=(80, 24)) as seat:
+        await seat.press("question_mark")
+        longest = max(len(name) for _, rows in seat.app.screen.sections() for name, _ in rows)
+        assert longest + 2 <= NAMES

@@ -1,7 +1,14 @@
 """A page that has more lines than rows scrolls, and says so."""
 
+import pytest
+from rich.cells import cell_len
+from rich.segment import Segment
 from tests.tui.console import console, until_open
 from tests.tui.fake_engine import FakeEngine
+
+from strata_tui.tui.about import About, StageAbout
+from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
+from strata_tui.tui.window_table import _cut
 
 
 async def test_why_of_four_stages_loses_no_line_at_80x24() -> None:
@@ -39,3 +46,33 @@ async def test_a_remapped_key_is_the_one_that_is_told() -> None:
         await until_open(app, pilot)
         assert app.face.why_panel.page_keys == ("pgup", "f8")
     app.close()
+
+
+@pytest.mark.parametrize("glyphs", [COLOUR, ASCII], ids=["colour", "ascii"])
+async def test_a_line_that_is_cut_says_so_in_every_panel(glyphs: Glyphs) -> None:
+    long = About((), (StageAbout("0-5", "4 gdn, " * 30), StageAbout("6", "short")))
+    engine = FakeEngine(acceptance=0.85)
+    engine.switches.pipeline_windows = 2
+    async with console(engine, size=(80, 24), glyphs=glyphs, about=lambda: long) as seat:
+        await seat.play(1500)
+        await seat.press("a", ms=100)
+        panel = seat.app.face.model_panel
+        cut, whole = (panel.render_line(y).text for y in (2, 4))
+        assert len(cut) == 80 and cut.endswith(glyphs.ellipsis) and "short" in whole
+        assert glyphs.ellipsis not in whole
+        for key in "yvla":
+            await seat.press(key, ms=100)
+            (panel,) = (panel for panel in seat.app.face.panels.all if panel.display)
+            for length, ends in ((80, False), (81, True)):
+                text = panel.strip([Segment("x" * (length - 1)), Segment("y"), Segment("  ")]).text
+                assert len(text) == 80 and text.endswith(glyphs.ellipsis) == ends
+
+
+@pytest.mark.parametrize("mark", ["…", "..."])
+def test_drafts_fill_their_column_and_say_that_they_are_cut(mark: str) -> None:
+    for words in (["ab", "cde"], ["ab", "cdef"], ["ab", "cdefg", "h"], ["日本語日本語"], []):
+        parts = list(_cut((("value", f"{word} ") for word in words), 7, mark))
+        text, whole = "".join(part for _, part in parts), " ".join(words)
+        assert cell_len(text) == 7
+        assert text.endswith(mark) == (cell_len(whole) > 7)
+        assert text.rstrip() == whole or text.endswith(mark)

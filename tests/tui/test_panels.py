@@ -108,3 +108,23 @@ async def test_pages_look_back_in_the_text() -> None:
         assert seat.screen != end
         await seat.press(*["pagedown"] * 3, ms=0)
         assert not seat.app.face.text_panel._held
+
+
+async def test_a_frozen_view_keeps_its_figures_and_calls_live_what_goes_on() -> None:
+    async with console(FakeEngine(acceptance=0.85), size=(120, 50)) as seat:
+        await seat.play(1000)
+        await seat.press("w", ms=1500)
+        await seat.press("y", "space", ms=300)
+
+        def figures() -> list[str]:
+            panel = seat.app.face.figures
+            return [panel.render_line(y).text for y in range(panel.size.height)]
+
+        held = figures()
+        assert " live, not told apart yet: " in seat.screen
+        assert "what switches gave, measured, live" in seat.screen
+        await seat.play(1500)
+        assert figures() == held
+        await seat.press("space", ms=500)
+        assert figures() != held
+        assert "live, not" not in seat.screen and "measured, live" not in seat.screen

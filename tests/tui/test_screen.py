@@ -1,11 +1,13 @@
 """What the screen shows: sizes, shapes, hostile text, errors, empty states."""
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 from tests.tui.console import console, until_open
 from tests.tui.fake_engine import FakeEngine
+from tests.tui.fake_model import opened
 
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
@@ -242,3 +244,26 @@ def test_wrapped_text_is_bounded() -> None:
     assert text.line(text.end - 2) == [("line 999", "text")] and text.line(text.begin - 1) == []
     text.rewrap(5)
     assert len(text.lines) <= 50
+
+
+@pytest.mark.parametrize("glyphs", [COLOUR, MONO, ASCII])
+def test_a_lane_is_drawn_with_the_legends_characters_whatever_its_height(glyphs: Glyphs) -> None:
+    for state in LaneState:
+        for height in (1, 2, 3):
+            assert glyphs.lane(state, height - 1, height) == glyphs.lane(state, 0, 1), state
+            assert all(
+                glyphs.lane(state, row, height) in (" ", glyphs.lane(state, 0, 1)) for row in range(height)
+            )
+
+
+async def test_a_layer_alone_is_named_as_one() -> None:
+    for width, alone in ((80, " 1 11 "), (120, " stage 1  layer 11 ")):
+        label = opened(FakeEngine()).label
+        stages = tuple(
+            replace(stage, first_layer=i, last_layer=i) for i, stage in enumerate(label.stages, start=10)
+        )
+        async with console(size=(width, 40), label=replace(label, stages=stages)) as seat:
+            await seat.play(1000)
+            assert alone in seat.screen and "11-11" not in seat.screen
+            await seat.press("y", ms=300)
+            assert "(layer 1" in seat.screen and "11-11" not in seat.screen

@@ -6,12 +6,14 @@ import pytest
 from tests.tui.console import console
 from tests.tui.fake_engine import FakeEngine
 
+from strata_tui.analysis.alternation import Alternation, Comparison
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.flips import Flip, Side, Spread
 from strata_tui.analysis.view import toggle_text
 from strata_tui.events import Kind
 from strata_tui.tui.glyphs import ASCII, COLOUR, Glyphs
-from strata_tui.tui.measuring import flip_line
+from strata_tui.tui.line_widget import shortened
+from strata_tui.tui.measuring import flip_line, progress_line, result_line
 
 
 async def test_o_flips_the_overlap_while_it_decodes_and_leaves_a_mark() -> None:
@@ -130,10 +132,10 @@ async def test_a_flip_tells_what_it_gave() -> None:
     async with console(FakeEngine(acceptance=0.85), size=(160, 40)) as seat:
         await seat.play(1000)
         await seat.press("w", ms=150)
-        assert ": pipeline-windows=2" not in seat.screen
+        assert "told apart" not in seat.screen
         await seat.play(1500)
         assert re.search(
-            r"^ not told apart yet: pipeline-windows=2, .* tok/s \(\+\d+%, spreads overlap\), ",
+            r"^ not told apart yet: [\d.]+ to [\d.]+ ms/window, .* tok/s \(\+\d+%\), pipeline-windows=2, ",
             seat.screen,
             re.M,
         )
@@ -148,13 +150,37 @@ def spread(median: float) -> Spread:
 
 
 @pytest.mark.parametrize(
-    ("after", "begins"), [(105, "not told apart yet: overlap=on, 100"), (150, "+50% tok/s: overlap=on, 100")]
+    ("after", "told"),
+    [
+        (105, "not told apart yet: 10.0 to 9.00 ms/window, 100 to 105 tok/s (+5%), overlap=on"),
+        (150, "told apart: 10.0 to 9.00 ms/window, 100 to 150 tok/s (+50%), overlap=on"),
+    ],
 )
-def test_a_flip_begins_with_what_can_be_concluded(after: float, begins: str) -> None:
+def test_a_flip_begins_with_what_can_be_concluded_and_the_medians(after: float, told: str) -> None:
     before = Side(80, spread(10), spread(2), spread(100))
     line = flip_line(Flip("overlap=on", 0, before, Side(80, spread(9), spread(2), spread(after))))
-    assert line.startswith(begins)
-    assert ("(+5%, spreads overlap)" in line) == line.startswith("not")
+    assert line.startswith(
+        f"{told}, quartiles 9.00-11.0 to 8.10-9.90 ms, 2.00 to 2.00 tokens/window; 80 and 80 "
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["overlap=1", "overlap=1 pipeline-windows=8 theta=0.05 draft=lookup draft-max=12"]
+)
+@pytest.mark.parametrize("ms", [0.123, 12.3, 1234.5])
+def test_80_columns_hold_the_conclusion_and_both_medians(ms: float, text: str) -> None:
+    side = Side(40, spread(ms), spread(2), spread(100))
+    line = flip_line(Flip(text, 0, side, side))
+    at_80 = shortened(line, 79, ASCII.ellipsis)
+    assert re.match(r"not told apart yet: [\d.]+ to [\d.]+ ms/window, 100 to 100 tok/s", at_80)
+    of = Alternation("pipeline_windows", (0, 8), 0)
+    result = Comparison(26, (ms, ms), (100, 88), -0.123, -0.234, 0.345)
+    assert re.match(
+        r"no clear difference: [\d.]+ to [\d.]+ ms/window, -12% tok/s \(95 % -23% \.\. \+34%\)",
+        shortened(result_line(of, result), 79, ASCII.ellipsis),
+    )
+    told = shortened(progress_line(of), 79, ASCII.ellipsis)
+    assert told.startswith("not told apart yet: round 1 of at least 6, b ends it, A/B pipeline-windows")
 
 
 @pytest.mark.parametrize("glyphs", [COLOUR, ASCII], ids=["colour", "ascii"])
@@ -163,7 +189,7 @@ async def test_a_line_that_is_cut_says_so(width: int, glyphs: Glyphs) -> None:
     async with console(FakeEngine(acceptance=0.85), size=(width, 40), glyphs=glyphs) as seat:
         await seat.play(1000)
         await seat.press("w", ms=2000)
-        (line,) = (line for line in seat.screen.split("\n") if ": pipeline-windows=2, " in line)
+        (line,) = (line for line in seat.screen.split("\n") if "told apart" in line)
         assert len(line) == width and line.rstrip().endswith(glyphs.ellipsis)
 
 
@@ -174,18 +200,26 @@ async def test_b_alternates_the_last_flips_settings_and_tells_their_difference()
         assert "flip a switch first" in seat.notes and seat.app.sitting.measuring.alternation is None
         await seat.press("w", ms=500)
         await seat.press("b", ms=500)
-        assert "not told apart yet: A/B pipeline-windows 0 | 2 by turns" in seat.screen
+        assert re.search(
+            r"^ not told apart yet: round \d of at least 6, b ends it, A/B pipeline-windows 0 \| 2 ",
+            seat.screen,
+            re.M,
+        )
         await seat.play(4000)
         seen = {mark.text for mark in seat.app.sitting.view.marks if mark.kind == "toggle"}
         assert seen == {"pipeline-windows=0", "pipeline-windows=2"}
-        assert (
-            "% tok/s: A/B pipeline-windows 0 | 2, 95 % +" in seat.screen and "bootstrap over" in seat.screen
+        assert re.search(
+            r" ms/window, \+\d+% tok/s \(95 % \+.*, A/B pipeline-windows 0 \| 2, boot", seat.screen
         )
         flips = len(seat.app.sitting.measuring.log.flips)
         await seat.press("b", ms=2000)
         assert seat.engine.switches.pipeline_windows == 2, "the better one stays"
         assert seat.app.sitting.measuring.alternation is None
-        assert re.search(r"^ \+\d+% tok/s: A/B pipeline-windows 0 \| 2, ", seat.screen, re.M)
+        assert re.search(
+            r"^ told apart: .* ms/window, \+\d+% tok/s \(95 % .*, A/B pipeline-windows 0 \| 2, ",
+            seat.screen,
+            re.M,
+        )
         assert len(seat.app.sitting.measuring.log.flips) == flips, "what alternated by itself is no flip"
         assert seat.app.sitting.texts.n_started == 1, "never in the way of the text"
 

@@ -126,7 +126,8 @@ def _of_all(longest: Moment, together: list[Moment], events: Events, n_stages: i
     stages = {gap.lane for gap in together}
     if len(stages) < 2:
         return longest
-    who = f"all {n_stages} stages" if len(stages) == n_stages else f"{len(stages)} of {n_stages} stages"
+    every = "both stages" if n_stages == 2 else f"all {n_stages} stages"
+    who = every if len(stages) == n_stages else f"{len(stages)} of {n_stages} stages"
     return replace(longest, text=_awaited(longest, together, events, stages), who=who)
 
 

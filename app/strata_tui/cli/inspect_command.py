@@ -10,6 +10,7 @@ import click
 
 from strata_tui.cli.run_options import DRAFT_MODEL, kv_option
 from strata_tui.files import regular
+from strata_tui.terminal_text import layers
 
 
 def _size(n_bytes: float) -> str:
@@ -129,7 +130,7 @@ def _stage(stage: dict[str, int], context: int) -> str:
         parts.append(f"{_size(stage['kv_bytes'])} of K/V at {context:,} tokens")
     if stage["state_bytes"]:
         parts.append(f"{_size(stage['state_bytes'])} of states")
-    return f"layers {stage['first_layer']}-{stage['last_layer']}, " + ", ".join(parts)
+    return f"{layers(stage['first_layer'], stage['last_layer'])}, " + ", ".join(parts)
 
 
 @click.command("inspect")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from strata_tui.terminal_text import size
+from strata_tui.terminal_text import size, span
 
 if TYPE_CHECKING:
     from strata_tui.engine import Engine
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class StageAbout:
     """What a stage holds, in bytes; None = a recording does not know it."""
 
-    layers: str  # "0-5"
+    layers: str  # "0-5", "11"
     what: str  # "4 gdn, 2 attention; cpu 1 thread, avx2 kernels"
     weights: int | None = None
     kv: int | None = None  # K/V cells of the whole context
@@ -52,7 +52,7 @@ def about_recording(recording: Recording) -> About:
         ("sha256", recording.model_sha256 or "not known"),
         ("context", f"{recording.context:,} tokens"),
     )
-    stages = [StageAbout(f"{s.first_layer}-{s.last_layer}", s.device) for s in recording.stages]
+    stages = [StageAbout(span(s.first_layer, s.last_layer), s.device) for s in recording.stages]
     return About(facts, tuple(stages))
 
 
@@ -81,7 +81,7 @@ def _stage(stage: Any) -> StageAbout:
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(stage.layers).most_common())
     windows = f"{stage.slots} windows held" if stage.slots > 1 else "one window held"
     return StageAbout(
-        layers=f"{stage.first_layer}-{stage.last_layer}",
+        layers=span(stage.first_layer, stage.last_layer),
         what=f"{kinds}; {stage.device}, {stage.isa} kernels, {windows}",
         weights=stage.weight_bytes,
         kv=stage.kv_bytes,

@@ -89,6 +89,7 @@ class Console(Listening, Themed):
         self._open_model = open_model
         self._alive = auto_refresh
         self._notes = notes
+        self._kept: list[str] = []  # lines that the log keeps
         self._pace = Pace()
         self._last_round = (0.0, 0.0)
         self._threads: list[threading.Thread] = []
@@ -288,7 +289,7 @@ class Console(Listening, Themed):
         axis.resume()
         self.face.panels.hold(False)
         if tape.seek(at_ns):
-            self.face.begin_anew()
+            self.face.begin_anew(self._kept)
             self._sit_down(self.sitting.opened, axis)
         self.sitting.looking.clear()
         if frozen:
@@ -384,7 +385,8 @@ class Console(Listening, Themed):
     def show_help(self) -> None:
         from strata_tui.tui.help import Help
 
-        self.push_screen(Help(self.glyphs, self.keys))
+        emulated = self.opened is not None and self.opened.label.emulated
+        self.push_screen(Help(self.glyphs, self.keys, emulated))
 
     def action_command_palette(self) -> None:
         """Textual's own words have an ellipsis, which is no ASCII."""
@@ -394,6 +396,12 @@ class Console(Listening, Themed):
     def tell(self, line: str, severity: Severity = "information") -> None:
         self.notify(line, severity=severity, timeout=TOLD_S, markup=False)
 
+    def tell_kept(self, line: str) -> None:
+        """The panel of the log has it from then on; a replay that goes back keeps it."""
+        self._kept.append(line)
+        self.face.log_panel.add(f"{line}\n", "text")
+        self.tell(line)
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         for command in COMMANDS:
             if command.listed:
@@ -402,7 +410,7 @@ class Console(Listening, Themed):
                     await self.run_action(action)
 
                 keys = " ".join(shown_keys(self.keys[command.name]))
-                yield SystemCommand(command.words.capitalize(), f"key: {keys}", run)
+                yield SystemCommand(command.words[:1].upper() + command.words[1:], f"key: {keys}", run)
         texts = self.sitting.texts if self.is_open else None
         for prompt in texts.prompts if isinstance(texts, Texts) else ():
             words = " ".join(printable(prompt, newlines=False).split())

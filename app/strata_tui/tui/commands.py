@@ -195,7 +195,7 @@ COMMANDS = (
     Command(
         "seek-on", "greater_than_sign", "go on in a replay", lambda c: c.seek_by(SEEK_SHARE), of_replay="on"
     ),
-    Command("seek-begin", "home", "go to a replay's begin", lambda c: c.seek_by(-1)),
+    Command("seek-begin", "home", "go to a replay's beginning", lambda c: c.seek_by(-1)),
     Command("seek-end", "end", "go to a replay's end", lambda c: c.seek_by(1)),
     Command("follow", "f", "follow", lambda c: c.moving.follow(), "back to live, zoom by itself"),
     Command(

@@ -14,6 +14,9 @@ class Desk(Protocol):
     def tell(self, line: str, severity: Severity = "information") -> None:
         """Say a line for some seconds; no markup is read in it."""
 
+    def tell_kept(self, line: str) -> None:
+        """Say a line that is looked for again, as where a file is: it goes into the log too."""
+
     def refresh_soon(self) -> None:
         """Show what has changed at once, not at the next round."""
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from strata_tui.tui.opened import Opened
 
 
+OPENS_IN = "ui.perfetto.dev or any Chrome trace viewer"
+
+
 def dated(suffix: str) -> Path:
     """A name that no key pressed a moment ago has: to the millisecond."""
     now = time.time()
@@ -22,7 +25,7 @@ def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: in
     """Write the events kept as a Chrome trace.
 
     Returns:
-        A line that says where it is and from when on it tells.
+        A line that says where it is, from when on it tells and what opens it.
     """
     from strata_tui.record.trace import write_trace
     from strata_tui.terminal_text import counted
@@ -35,4 +38,5 @@ def export(path: Path, opened: Opened, events: Events, let_go: int, begin_ns: in
         else "from the session's start"
     )
     lost = f"; {dropped:,} events were dropped" if dropped else ""
-    return f"{path.resolve()} ({counted(len(events), 'event')}, {since}{lost})"
+    told = f"{path.resolve()} ({counted(len(events), 'event')}, {since}{lost})"
+    return f"{told}; opens in {OPENS_IN}"

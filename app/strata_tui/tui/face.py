@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
@@ -58,11 +58,11 @@ class Face:
         self.lanes = Lanes(glyphs)
         self.strip = Windows(glyphs)
         self.figures = RatesPanel(glyphs)
-        self.text_panel = TextPanel()
-        self.log_panel = TextPanel(empty="a line for each verdict comes here", id="log")
+        self.text_panel = TextPanel(glyphs)
+        self.log_panel = TextPanel(glyphs, empty="a line for each verdict comes here", id="log")
         self.why_panel = WhyPanel(glyphs)
         self.table = WindowTable(glyphs)
-        self.model_panel = ModelPanel()
+        self.model_panel = ModelPanel(glyphs)
         self.panels: Panels = Panels(
             {
                 "load": front.load_panel,
@@ -118,10 +118,12 @@ class Face:
         self.asking.mount(self.replay_bar)
         self._front.show_keys_of_replay()
 
-    def begin_anew(self) -> None:
-        """Nothing has been told yet."""
+    def begin_anew(self, kept: Sequence[str]) -> None:
+        """Nothing has been told yet but these lines of the log."""
         self.text_panel.clear()
         self.log_panel.clear()
+        for line in kept:
+            self.log_panel.add(f"{line}\n", "text")
         self.table.hold(False)
 
     # -- a frame
@@ -137,7 +139,9 @@ class Face:
             self.replay_bar.look()
         self.lanes.show(frame)
         self.strip.show(frame)
-        self.flip_line.show(sitting.measuring.line)
+        goes_on = frame.behind_ns is not None and frame.tape is None
+        line = sitting.measuring.line
+        self.flip_line.show(f"live, {line}" if line and goes_on else line)
         self._foresee(frame, sitting)
         if self.panels.shown == "why":
             self._explain(frame, sitting)
@@ -163,4 +167,5 @@ class Face:
             asked = next_settings(frame.in_force, len(label.stages), label.pipeline_max)
             sitting.predicting.look(frame.now_ns, frame.in_force, asked)
         modelled = prediction_line(sitting.predicting.of(frame.in_force))
-        self.why_panel.show(why, label.stages, sitting.measuring.lines, modelled)
+        goes_on = frozen_ns is not None and frame.tape is None
+        self.why_panel.show(why, label.stages, sitting.measuring.lines, modelled, goes_on)

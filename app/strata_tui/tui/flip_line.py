@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.strip import Strip
 
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_widget import LineWidget, shortened
 
 
 class FlipLine(LineWidget):
@@ -31,7 +30,8 @@ class FlipLine(LineWidget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        conclusion, colon, rest = self._cut().partition(": ")
+        line = shortened(self._line, self.size.width - 1, self._glyphs.ellipsis)
+        conclusion, colon, rest = line.partition(": ")
         of, comma, details = rest.partition(", ")
         return self.strip(
             [
@@ -40,11 +40,3 @@ class FlipLine(LineWidget):
                 Segment(f"{comma}{details}", self.style("dim")),
             ]
         )
-
-    def _cut(self) -> str:
-        """The line as far as there is room, with a mark where it is cut."""
-        room = self.size.width - 1
-        if cell_len(self._line) <= room:
-            return self._line
-        mark = self._glyphs.ellipsis
-        return set_cell_size(self._line, max(0, room - cell_len(mark))).rstrip() + mark

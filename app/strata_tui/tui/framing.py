@@ -65,7 +65,9 @@ class Framing:
         return "paused" if self._sitting.switches.paused else "live"
 
     def _rates(self, now: int) -> Rates:
-        if self.rates is None or now >= self._rates_due_ns:
+        """Of now; a frozen view keeps those of when it froze. In a replay now stands still with it."""
+        frozen = self._sitting.axis.frozen and self._sitting.opened.tape is None
+        if self.rates is None or (now >= self._rates_due_ns and not frozen):
             self.rates = self._sitting.view.rates(now, history=HISTORY)
             self._rates_due_ns = now + REFRESH_NS
             self._sitting.axis.fit(self.rates.ms_per_window)

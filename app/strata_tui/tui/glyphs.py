@@ -6,7 +6,8 @@ from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import LaneState
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-# A lane is a level meter: the nearer to useful work, the higher. In eighths of the lane's height.
+# A lane is a level meter: the nearer to useful work, the higher. In eighths of the lane's lowest row, so that
+# the legend shows what is drawn; what is full fills all rows.
 LEVELS = {
     LaneState.WAIT: 2,
     LaneState.HOST: 4,
@@ -55,8 +56,8 @@ class Glyphs:
             return self.patterns[state]
         if state == LaneState.IDLE:
             return self.baseline if row == height - 1 else " "
-        eighths = LEVELS[state] * height - 8 * (height - 1 - row)
-        return BLOCKS[min(max(eighths, 0), 8)]
+        level = LEVELS[state]
+        return BLOCKS[level if row == height - 1 or level == 8 else 0]
 
 
 _UNICODE_PATTERNS = {

@@ -19,7 +19,7 @@ from strata_tui.tui.glossary import WORDS
 from strata_tui.tui.glyphs import Glyphs
 
 Row = tuple[str, str]
-NAMES = 18  # cells
+NAMES = 20  # cells, two of them in front
 
 
 def keys(in_force: Mapping[str, str]) -> Iterator[Row]:
@@ -30,7 +30,7 @@ def keys(in_force: Mapping[str, str]) -> Iterator[Row]:
 
 
 class Help(ModalScreen[None]):
-    """Keys, shapes, words."""
+    """Keys, shapes, words. It hides the head, so it says EMULATED itself."""
 
     BINDINGS = [  # noqa: RUF012
         Binding("escape,question_mark,q,enter,space", "dismiss", "close"),
@@ -38,10 +38,11 @@ class Help(ModalScreen[None]):
 
     AUTO_FOCUS = "#help"  # the keys that scroll work at once
 
-    def __init__(self, glyphs: Glyphs, keys_in_force: Mapping[str, str]) -> None:
+    def __init__(self, glyphs: Glyphs, keys_in_force: Mapping[str, str], emulated: bool) -> None:
         super().__init__()
         self._glyphs = glyphs
         self._keys = keys_in_force
+        self._emulated = emulated
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
@@ -50,7 +51,9 @@ class Help(ModalScreen[None]):
                 yield Static(_columns(rows), classes="help-rows")
 
     def on_mount(self) -> None:
-        self.query_one("#help").border_subtitle = "up, down, pages scroll; escape closes"
+        page = self.query_one("#help")
+        page.border_title = "help, EMULATED" if self._emulated else "help"
+        page.border_subtitle = "up, down, pages scroll; escape closes"
 
     def sections(self) -> Iterator[tuple[str, list[Row]]]:
         """Title and rows of each."""

@@ -71,7 +71,7 @@ class Keeping:
             recorder.close(dropped)
             told = recorder.error or counted(recorder.n_events, "event")
             line = f"{recorder.path.resolve()} ({told})"
-            self._desk.from_thread(self._desk.tell, line)
+            self._desk.from_thread(self._desk.tell_kept, line)
 
         self._desk.spawn(close)
 
@@ -90,19 +90,23 @@ class Keeping:
         except OSError as error:
             self._desk.tell(f"no profile was written: {error}", "error")
         else:
-            self._desk.tell(f"{path.resolve()}; strata-tui --profile {path} starts with these switches")
+            self._desk.tell_kept(f"{path.resolve()}; strata-tui --profile {path} starts with these switches")
 
     def export(self) -> None:
         """Write the trace: from the session's start, or from the oldest event kept."""
         sitting, view = self._sitting, self._sitting.view
         events, let_go = view.events.copy(), view.events_let_go
+        if not len(events):
+            self._desk.tell("nothing to export yet: there are no events so far", "warning")
+            return
         path = dated(".json.gz")
 
         def write() -> None:
             try:
                 line = export(path, sitting.opened, events, let_go, sitting.begin_ns, view.dropped)
             except OSError as error:
-                line = f"no trace was written: {error}"
-            self._desk.from_thread(self._desk.tell, line)
+                self._desk.from_thread(self._desk.tell, f"no trace was written: {error}", "error")
+            else:
+                self._desk.from_thread(self._desk.tell_kept, line)
 
         self._desk.spawn(write)

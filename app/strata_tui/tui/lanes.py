@@ -16,11 +16,12 @@ from textual.strip import Strip
 
 from strata_tui.analysis.fate import Fate
 from strata_tui.analysis.lane_state import SHARE_COLUMNS, LaneState
+from strata_tui.terminal_text import layers, span
 from strata_tui.tui.columns import label_width
 from strata_tui.tui.contrast import contrast
 from strata_tui.tui.dragging import Draggable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_widget import LineWidget, shortened
 
 if TYPE_CHECKING:
     from strata_tui.analysis.lanes import Run
@@ -331,13 +332,15 @@ class Lanes(Draggable, LineWidget):
         if stage >= DRAFT_LANE:
             return [_fitted(" draft" if stage == DRAFT_LANE else " host", width, label)]
         about = model.stages[stage]
-        layers = f"{about.first_layer}-{about.last_layer}"
         if self.is_narrow:
-            return [_fitted(f" {stage} {layers}", width, label)]
+            return [_fitted(f" {stage} {span(about.first_layer, about.last_layer)}", width, label)]
         if row:
             device = about.device if len(about.device) < width - 3 else about.device.split(" (")[0]
             return [_fitted(f"   {device}", width, dim)]  # that it is emulated stands in the head too
-        return [_fitted(f" stage {stage}", 9, label), _fitted(f" layers {layers}", width - 9, dim)]
+        return [
+            _fitted(f" stage {stage}", 9, label),
+            _fitted(f" {layers(about.first_layer, about.last_layer)}", width - 9, dim),
+        ]
 
     def _shares(self, lane: Lane, row: int, height: int) -> list[Segment]:
         if lane.stage >= DRAFT_LANE or row < height - 1:
@@ -352,7 +355,8 @@ class Lanes(Draggable, LineWidget):
         """Shapes and their words, under the cells, as far as they fit."""
         segments = [Segment(" " * self.label_width)]
         if frame.told:
-            return [_fitted(f" {frame.told}", self.size.width, self.style("toggle"))]
+            told = shortened(f" {frame.told}", self.size.width - 1, self.glyphs.ellipsis)
+            return [_fitted(told, self.size.width, self.style("toggle"))]
         room = self.size.width - self.label_width
         for state, name in legend(with_guesses=frame.with_guesses):
             if state == LaneState.RUN_ODD and self.is_narrow:

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events
+from textual.strip import Strip
 
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_widget import LineWidget
 
 WHEEL_LINES = 3
 
 
 class LinePanel(LineWidget):
-    """Drawn line by line, scrolled by pages and by the wheel."""
+    """Drawn line by line, scrolled by pages and by the wheel; a line that is cut says so."""
+
+    def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.glyphs = glyphs
+
+    def strip(self, segments: Sequence[Segment]) -> Strip:
+        width, mark = self.size.width, self.glyphs.ellipsis
+        text = "".join(segment.text for segment in segments)
+        if cell_len(text) <= width or cell_len(text.rstrip()) <= width or cell_len(mark) > width:
+            return super().strip(segments)
+        kept = list(Strip(segments).crop(0, width - cell_len(mark)))
+        return super().strip([*kept, Segment(mark, kept[-1].style if kept else None)])
 
     @property
     def page(self) -> int:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
+
+
+def shortened(text: str, room: int, mark: str) -> str:
+    """As many cells of it as there is room for; `mark` stands where it is cut."""
+    if cell_len(text) <= room:
+        return text
+    if cell_len(mark) > room:
+        return set_cell_size(text, max(0, room))
+    return set_cell_size(text, room - cell_len(mark)).rstrip() + mark
 
 
 class LineWidget(Widget):

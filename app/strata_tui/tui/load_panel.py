@@ -26,13 +26,12 @@ class LoadPanel(PagePanel):
     }
 
     def __init__(self, load: Load, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
-        super().__init__(id=id)
+        super().__init__(glyphs, id=id)
         self._load = load
-        self._glyphs = glyphs
 
     def look(self) -> None:
         """Draw what has changed."""
-        self.tell(list(lines(self._load, self._glyphs, self.size.width)))
+        self.tell(list(lines(self._load, self.glyphs, self.size.width)))
 
     def on_resize(self) -> None:
         self.look()

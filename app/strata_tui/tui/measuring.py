@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from strata_tui.analysis.view import View
 
 OFTEN_NS = 500_000_000
-NOT_YET = "not told apart yet"
+TOLD_APART, NOT_YET = "told apart", "not told apart yet"
 NOT_COMPARED = ("rate", "paused")
 
 
@@ -100,17 +100,20 @@ class Measuring:
 
 
 def flip_line(flip: Flip) -> str:
-    """The conclusion, then medians with their quartiles: the most important first, for lines that are cut."""
+    """Whether they are told apart, then the medians, the steadiest first: for lines that are cut."""
     before, after = flip.before, flip.after
-    told = f"{flip.gain:+.0%} tok/s" if flip.is_clear else NOT_YET
-    overlap = "" if flip.is_clear else f" ({flip.gain:+.0%}, spreads overlap)"
+    ms, rate, tokens = (
+        f"{figure(getattr(before, name).median)} to {figure(getattr(after, name).median)}"
+        for name, figure in (
+            ("ms_per_window", _figure),
+            ("tokens_per_s", _figure),
+            ("tokens_per_window", "{:.2f}".format),
+        )
+    )
     return (
-        f"{told}: {flip.text}, {_figure(before.tokens_per_s.median)} to "
-        f"{_figure(after.tokens_per_s.median)} tok/s{overlap}, {_figure(before.ms_per_window.median)} to "
-        f"{_figure(after.ms_per_window.median)} ms/window "
-        f"({_range(before.ms_per_window)} to {_range(after.ms_per_window)}), "
-        f"{before.tokens_per_window.median:.2f} to {after.tokens_per_window.median:.2f} tokens/window; "
-        f"medians and quartiles of {before.windows} and {after.windows} windows by fours"
+        f"{TOLD_APART if flip.is_clear else NOT_YET}: {ms} ms/window, {rate} tok/s ({flip.gain:+.0%}), "
+        f"{flip.text}, quartiles {_range(before.ms_per_window)} to {_range(after.ms_per_window)} ms, "
+        f"{tokens} tokens/window; {before.windows} and {after.windows} windows by fours"
     )
 
 
@@ -120,18 +123,17 @@ def progress_line(of: Alternation) -> str:
     if result is not None:
         return f"{result_line(of, result)}; b ends it"
     return (
-        f"{NOT_YET}: A/B {_settings(of)} by turns, {of.n_windows} windows each: {len(of.rounds)} of "
-        f"{FEWEST_ROUNDS} rounds before it says anything; b ends it"
+        f"{NOT_YET}: round {len(of.rounds) + 1} of at least {FEWEST_ROUNDS}, b ends it, "
+        f"A/B {_settings(of)} by turns, {of.n_windows} windows each"
     )
 
 
 def result_line(of: Alternation, result: Comparison) -> str:
-    gain = f"{result.gain:+.0%} tok/s"
-    told, measured = (gain, "") if result.is_clear else ("no clear difference", f" {gain},")
+    a, b = (_figure(ms) for ms in result.ms_per_window)
     return (
-        f"{told}: A/B {_settings(of)},{measured} 95 % {result.low:+.0%} .. {result.high:+.0%} (bootstrap "
-        f"over {result.rounds} rounds of 2 x {of.n_windows} windows), {_figure(result.ms_per_window[0])} to "
-        f"{_figure(result.ms_per_window[1])} ms/window"
+        f"{TOLD_APART if result.is_clear else 'no clear difference'}: {a} to {b} ms/window, "
+        f"{result.gain:+.0%} tok/s (95 % {result.low:+.0%} .. {result.high:+.0%}), A/B {_settings(of)}, "
+        f"bootstrap over {result.rounds} rounds of 2 x {of.n_windows} windows"
     )
 
 

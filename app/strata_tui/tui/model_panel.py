@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from strata_tui.terminal_text import printable, size
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.page_panel import Line, PagePanel
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class ModelPanel(PagePanel):
     PREFIX = "model"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"model--{name}" for name in ("dim", "value", "title")}
 
-    def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
+        super().__init__(glyphs, id=id)
         self._about: About | None = None
 
     @property

@@ -8,6 +8,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.strip import Strip
 
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_panel import LinePanel
 
 Part = tuple[str, str]  # component class, text
@@ -23,8 +24,8 @@ class PagePanel(LinePanel):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"panel--more"}
 
-    def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
+        super().__init__(glyphs, id=id)
         self.page_keys = ("pgup", "pgdn")
         self._lines: list[Line] = []
         self._top = 0

@@ -151,8 +151,8 @@ class Figures(PagePanel):
     PREFIX = "table"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--value"}
 
-    def __init__(self, aligned: Aligned) -> None:
-        super().__init__()
+    def __init__(self, aligned: Aligned, glyphs: Glyphs = COLOUR) -> None:
+        super().__init__(glyphs)
         from strata_tui.record.comparison_report import comparison_lines
 
         lines = comparison_lines(aligned.comparison)

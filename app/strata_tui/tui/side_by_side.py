@@ -31,7 +31,7 @@ _KEYS = (
     ("right", "step(1)", "on"),
     ("shift+left", "leap(-1)", "back far"),
     ("shift+right", "leap(1)", "on far"),
-    ("home", "go(0)", "begin"),
+    ("home", "go(0)", "beginning"),
     ("end", "go(1)", "end"),
     ("u", "different", "most apart"),
     ("up", "zoom(1)", "zoom in"),
@@ -71,7 +71,7 @@ class SideBySide(Themed):
         yield self.scrub
         yield self.words
         yield from self.lanes
-        self.figures = Figures(self.aligned)
+        self.figures = Figures(self.aligned, self.glyphs)
         yield self.figures
         shown = [(shown_key(key), words, action) for key, action, words in _KEYS if key in _BAR]
         yield KeyBar(shown, ("quit",))

@@ -9,6 +9,7 @@ from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 
+from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_panel import LinePanel
 from strata_tui.tui.wrap import Span, TextLine, Wrapped
 
@@ -27,8 +28,10 @@ class TextPanel(LinePanel):
         f"text--{name}" for name in ("prompt", "text", "note", "dim", "draft", "guess")
     }
 
-    def __init__(self, empty: str = "the text comes here", id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(
+        self, glyphs: Glyphs = COLOUR, empty: str = "the text comes here", id: str | None = None
+    ) -> None:
+        super().__init__(glyphs, id=id)
         self._empty = empty  # what stands there before anything has come
         self._wrapped = Wrapped(78)
         self._top = 0  # number of the line at the top

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from strata_tui.terminal_text import layers
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.page_panel import Line, PagePanel, Part
 
@@ -44,12 +45,12 @@ class WhyPanel(PagePanel):
     }
 
     def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.glyphs = glyphs
+        super().__init__(glyphs, id=id)
         self._why: Why | None = None
         self._stages: tuple[StageLabel, ...] = ()
         self._flips: tuple[str, ...] = ()
         self._modelled = ""
+        self._goes_on = False
 
     def show(
         self,
@@ -57,14 +58,17 @@ class WhyPanel(PagePanel):
         stages: tuple[StageLabel, ...],
         flips: tuple[str, ...] = (),
         modelled: str = "",
+        goes_on: bool = False,
     ) -> None:
         """Draw this.
 
         Args:
             flips: what each switch gave, a line each, the newest first.
             modelled: what each switch is predicted to give.
+            goes_on: the rest is of a frozen moment, while flips are still measured.
         """
         self._why, self._stages, self._flips, self._modelled = why, stages, flips, modelled
+        self._goes_on = goes_on
         self.tell(list(self._told()))
 
     def on_resize(self) -> None:
@@ -74,7 +78,10 @@ class WhyPanel(PagePanel):
         if self._why is None:
             yield (("dim", " why: waiting for the first windows"),)
             return
-        yield from lines(self._why, self._stages, self._flips, self._modelled, self.glyphs, self.size.width)
+        modelled, goes_on = self._modelled, self._goes_on
+        yield from lines(
+            self._why, self._stages, self._flips, modelled, self.glyphs, self.size.width, goes_on
+        )
 
 
 def lines(
@@ -84,6 +91,7 @@ def lines(
     modelled: str,
     glyphs: Glyphs,
     width: int,
+    goes_on: bool = False,
 ) -> Iterator[Line]:
     """The page, the most important first: what it says in a few lines is said in the first few."""
     yield _title(why, width)
@@ -105,7 +113,7 @@ def lines(
             yield from _finding(finding.text, glyphs, width, "title")
     if flips:
         yield ()
-        yield (("dim", " what switches gave, measured"),)
+        yield (("dim", f" what switches gave, measured{', live' if goes_on else ''}"),)
         for flip in flips:
             yield from _wrapped("", flip, width)
 
@@ -119,12 +127,14 @@ def _title(why: Why, width: int) -> Line:
 
 
 def _finding(text: str, glyphs: Glyphs, width: int, style: str) -> Iterator[Line]:
-    for i, line in enumerate(textwrap.wrap(text[:1].upper() + text[1:], max(20, width - 4))):
+    for i, line in enumerate(
+        textwrap.wrap(text[:1].upper() + text[1:], max(20, width - 4), break_on_hyphens=False)
+    ):
         yield ("to-do", f" {glyphs.to_do} " if i == 0 else "   "), (style, line)
 
 
 def _wrapped(name: str, text: str, width: int) -> Iterator[Line]:
-    for i, line in enumerate(textwrap.wrap(text, max(20, width - LABEL_WIDTH - 2))):
+    for i, line in enumerate(textwrap.wrap(text, max(20, width - LABEL_WIDTH - 2), break_on_hyphens=False)):
         yield ("dim", f" {name if i == 0 else '':<{LABEL_WIDTH}}"), ("title", line)
 
 
@@ -134,9 +144,9 @@ def _bottleneck(why: Why, stages: Sequence[StageLabel]) -> Iterator[Line]:
         return
     stage, share = runs[0]
     about = stages[stage]
-    text = f" (layers {about.first_layer}-{about.last_layer}), {share:.0%} of the critical path"
+    text = f" ({layers(about.first_layer, about.last_layer)}), {share:.0%} of the critical path"
     if len(runs) > 1 and share < 1.15 * runs[1][1]:
-        text += f"; stage {runs[1][0]} is close"
+        text += f", stage {runs[1][0]} close"
     yield ("dim", " bottleneck: "), ("value", f"stage {stage}"), ("title", text)
 
 

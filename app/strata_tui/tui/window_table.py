@@ -13,6 +13,7 @@ from strata_tui.analysis.fate import KEPT, LOST, Fate
 from strata_tui.terminal_text import printable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
 from strata_tui.tui.line_panel import LinePanel
+from strata_tui.tui.line_widget import shortened
 
 if TYPE_CHECKING:
     from strata_tui.analysis.view import View
@@ -43,8 +44,7 @@ class WindowTable(LinePanel):
     }
 
     def __init__(self, glyphs: Glyphs = COLOUR, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.glyphs = glyphs
+        super().__init__(glyphs, id=id)
         self._piece: Callable[[int], str] | None = None
         self._words: dict[int, str] = {}
         self._view: View | None = None
@@ -117,10 +117,10 @@ class WindowTable(LinePanel):
         yield "dim", f"{of['id']:>7}"
         yield "value", f"{of['position']:>6} "
         yield mark, f"{self.glyphs.fates.get(sign, '?')} "
-        yield from _cut(self._drafts(of, verified), room - 1)
+        yield from _cut(self._drafts(of, verified), room - 1, self.glyphs.ellipsis)
         yield "dim", " "
         bonus = f"+{of['emitted']} {self._word(of['bonus'])}" if of["emitted"] else ""
-        yield "value", set_cell_size(bonus, BONUS)
+        yield "value", set_cell_size(shortened(bonus, BONUS - 1, self.glyphs.ellipsis), BONUS)
         yield "dim", f"{of['estimate']:>{ESTIMATE}.2f}" if of["estimate"] >= 0 else " " * ESTIMATE
         yield "value", f"{of['busy_ns'] / 1e6:>{MS}.1f}" if of["busy_ns"] else " " * MS
         missed = _MISSES.get(of["miss"], "")
@@ -159,15 +159,14 @@ class WindowTable(LinePanel):
         return self._words[token]
 
 
-def _cut(parts: Iterator[Part], room: int) -> Iterator[Part]:
-    """Exactly `room` cells."""
-    for style, text in parts:
-        length = cell_len(text)
-        if length >= room:
-            yield style, set_cell_size(text, room)
-            room = 0
-            break
+def _cut(parts: Iterator[Part], room: int, mark: str) -> Iterator[Part]:
+    """Exactly `room` cells; `mark` ends them where something was cut."""
+    whole = list(parts)
+    if cut := cell_len("".join(text for _, text in whole).rstrip()) > room:
+        room -= cell_len(mark)
+    for style, text in whole:
+        length = min(cell_len(text), room)
+        if length:
+            yield style, set_cell_size(text, length)
         room -= length
-        yield style, text
-    if room:
-        yield "dim", " " * room
+    yield "dim", mark if cut else " " * room
