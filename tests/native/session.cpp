@@ -178,24 +178,25 @@ TEST(session_cancel_leaves_a_state_to_go_on_from) {
 /// What the draft layer owes by then may take long: it isn't waited for, nor lost.
 TEST(session_cancel_in_a_prompt_leaves_the_draft_layer_behind) {
     const auto file = micro("micro-qwen35-friendly");
-    const Request request{prompt(120), 40, {}, {}, {}};
+    const Request request{prompt(60), 12, {}, {}, {}};
     Arm arm{2, 1, 1, KvType::F16, false, DraftSource::mtp, 4, 0};  // chunks of one row: a pass each
     const Outcome whole = run_arm(file, arm, request);
     arm.pace.kind = PaceSpec::Kind::even;
-    arm.pace.lasts_ns[static_cast<int>(ProgramKind::draft)] = 10'000'000;
+    // Far slower than the stages, on any machine.
+    arm.pace.lasts_ns[static_cast<int>(ProgramKind::draft)] = 40'000'000;
     Engine engine(file, options_of(*file, arm));
     set_switches(engine, arm);
     auto session = engine.session();
     session->start(request);
     std::vector<Event> events;
     const auto read = [&](const Event& event) { return event.kind == EventKind::prefill_chunk; };
-    while (std::count_if(events.begin(), events.end(), read) < 2 * 60) engine.recorder().drain(events);
+    while (std::count_if(events.begin(), events.end(), read) < 2 * 30) engine.recorder().drain(events);
     session->cancel();
     while (session->finish() == Finish::running) session->wait(1);
     CHECK(session->finish() == Finish::cancel);
-    CHECK(session->draft_fingerprint()->first < 60);
+    CHECK(session->draft_fingerprint()->first < 30);
     const Outcome rest = run(*session, request);
-    CHECK(rest.stats.cached_tokens >= 60);
+    CHECK(rest.stats.cached_tokens >= 30);
     check_same(whole, rest, arm);
     CHECK(rest.draft == whole.draft);
 }
