@@ -246,6 +246,18 @@ def test_wrapped_text_is_bounded() -> None:
     assert len(text.lines) <= 50
 
 
+@pytest.mark.parametrize("glyphs", [COLOUR, ASCII])
+async def test_the_head_says_where_it_is_cut(glyphs: Glyphs) -> None:
+    label = replace(opened(FakeEngine()).label, name="A model of a long name, " * 2, emulated=True)
+    async with console(glyphs=glyphs, label=label) as seat:
+        for width, is_cut in ((80, True), (200, False)):
+            await seat.pilot.resize_terminal(width, 24)
+            await seat.play(300)
+            head = seat.screen.split("\n")[0]
+            assert (f"{glyphs.ellipsis}  EMULATED" in head) == is_cut
+            assert ("context 4096" in head) != is_cut and "live" in head
+
+
 @pytest.mark.parametrize("glyphs", [COLOUR, MONO, ASCII])
 def test_a_lane_is_drawn_with_the_legends_characters_whatever_its_height(glyphs: Glyphs) -> None:
     for state in LaneState:

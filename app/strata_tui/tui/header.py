@@ -8,7 +8,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_widget import LineWidget, fitted
 
 if TYPE_CHECKING:
     from strata_tui.tui.frame import Frame, ModelLabel, Tape
@@ -90,8 +90,9 @@ class Header(LineWidget):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         right = self._segments(self._right)
-        room = width - sum(s.cell_length for s in right)
-        left = Strip(self._segments(self._left)).adjust_cell_length(max(0, room))
+        room = max(0, width - sum(s.cell_length for s in right))
+        parts = fitted(self._segments(self._left), max(0, room - 1), self.glyphs.ellipsis)
+        left = Strip(parts).adjust_cell_length(room)
         return self.strip([*left, *right])
 
     def _segments(self, parts: tuple[tuple[str, str], ...]) -> list[Segment]:

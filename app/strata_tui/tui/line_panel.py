@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.strip import Strip
 
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_widget import LineWidget, fitted
 
 WHEEL_LINES = 3
 
@@ -24,12 +23,7 @@ class LinePanel(LineWidget):
         self.glyphs = glyphs
 
     def strip(self, segments: Sequence[Segment]) -> Strip:
-        width, mark = self.size.width, self.glyphs.ellipsis
-        text = "".join(segment.text for segment in segments)
-        if cell_len(text) <= width or cell_len(text.rstrip()) <= width or cell_len(mark) > width:
-            return super().strip(segments)
-        kept = list(Strip(segments).crop(0, width - cell_len(mark)))
-        return super().strip([*kept, Segment(mark, kept[-1].style if kept else None)])
+        return super().strip(fitted(segments, self.size.width, self.glyphs.ellipsis))
 
     @property
     def page(self) -> int:

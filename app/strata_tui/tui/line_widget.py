@@ -21,6 +21,16 @@ def shortened(text: str, room: int, mark: str) -> str:
     return set_cell_size(text, room - cell_len(mark)).rstrip() + mark
 
 
+def fitted(segments: Sequence[Segment], width: int, mark: str) -> list[Segment]:
+    """`width` cells of them at most; `mark` stands where words are cut, in their style."""
+    text = "".join(segment.text for segment in segments)
+    if cell_len(text) <= width:
+        return list(segments)
+    is_cut = cell_len(text.rstrip()) > width and cell_len(mark) <= width
+    kept = list(Strip(segments).crop(0, max(0, width - cell_len(mark) if is_cut else width)))
+    return [*kept, Segment(mark, kept[-1].style if kept else None)] if is_cut else kept
+
+
 class LineWidget(Widget):
     """Looks its styles up once: at twenty refreshes a second that is half of what drawing costs.
 

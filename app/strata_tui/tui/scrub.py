@@ -11,7 +11,7 @@ from textual.strip import Strip
 from strata_tui.terminal_text import printable
 from strata_tui.tui.dragging import Draggable
 from strata_tui.tui.glyphs import COLOUR, Glyphs
-from strata_tui.tui.line_widget import LineWidget
+from strata_tui.tui.line_widget import LineWidget, shortened
 from strata_tui.tui.page_panel import PagePanel
 from strata_tui.tui.wrap import TextLine, Wrapped
 
@@ -50,6 +50,7 @@ class Place(LineWidget):
         ]
         room = max(0, self.size.width - sum(segment.cell_length for segment in right))
         names = printable(f" A {a.file_name}  B {b.file_name}", newlines=False)
+        names = shortened(names, max(0, room - 1), self._glyphs.ellipsis)
         left = Strip([Segment(names, self.style("name"))]).adjust_cell_length(room, self.style("name"))
         return self.strip([*left, *right])
 
