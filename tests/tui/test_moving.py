@@ -60,6 +60,9 @@ async def test_u_goes_to_the_longest_gap_and_names_its_cause() -> None:
         assert seat.app.sitting.axis.frozen and "FROZEN" in seat.screen
         first = seat.app.sitting.looking.moment
         assert re.search("waits? for |wait while ", told(seat)) and told(seat) in seat.screen
+        assert re.match(r"[^:]+, \d+\.\d{3} ms: ", told(seat)), (
+            "how long stands where no narrow screen cuts it"
+        )
         assert (
             seat.app.sitting.axis.left_ns <= first.start_ns and first.end_ns <= seat.app.sitting.axis.right_ns
         )

@@ -138,13 +138,13 @@ class Looking:
     # -- what is drawn
 
     def told(self, begin_ns: int) -> str:
-        """The line under the lanes; "" = the legend stands there."""
+        """The line under the lanes, how long before why: its end may be cut. "" = the legend stands there."""
         m = self.moment
         if m is None:
             return ""
         where = m.who or {DRAFT_LANE: "draft", HOST_LANE: "host"}.get(m.lane, f"stage {m.lane}")
         length = f", {(m.end_ns - m.start_ns) / 1e6:.3f} ms" if m.end_ns > m.start_ns else ""
-        return f"{where}: {m.text}{length}, at {(m.start_ns - begin_ns) / 1e9:.6f} s"
+        return f"{where}{length}: {m.text}, at {(m.start_ns - begin_ns) / 1e9:.6f} s"
 
     def path(self, picture: Picture, windows_in_flight: int) -> tuple[PathSpan, ...]:
         """The critical path of the windows that are seen, by lane; empty where it is off or they are many."""
