@@ -83,7 +83,7 @@ async def test_a_click_tells_the_span_under_it() -> None:
         await seat.play(100)
         moment = seat.app.sitting.looking.moment
         assert moment.lane == 1 and moment.text == f"runs window {run_.window}, 5 rows"
-        assert re.search(rf"stage 1, \d+\.\d{3} ms: runs window {run_.window}\b", seat.screen)
+        assert re.search(rf"stage 1, \d+\.\d{{3}} ms: runs window {run_.window}\b", seat.screen)
         await seat.press("escape")
         assert seat.app.sitting.looking.moment is None
 
