@@ -243,6 +243,7 @@ async def test_predictions_stand_beside_the_switches_marked_as_modelled() -> Non
         bar = next(line for line in seat.screen.split("\n") if "STRATA_SPLIT_OVERLAP" in line)
         assert re.search(r"STRATA_SPLIT_OVERLAP=0 o ~[+-]\d+%", bar)
         assert "modelled " in seat.screen and "o (overlap=1)" in seat.screen
+        assert re.search(r"w puts a second window in flight \(modelled: [+-]\d+% tok/s\)", seat.screen)
         await seat.press("o", ms=200)
         bar = next(line for line in seat.screen.split("\n") if "STRATA_SPLIT_OVERLAP" in line)
         assert "~" not in bar, "of another setting: not shown"

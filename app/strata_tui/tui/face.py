@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
@@ -166,6 +167,11 @@ class Face:
         if frozen_ns is None:
             asked = next_settings(frame.in_force, len(label.stages), label.pipeline_max)
             sitting.predicting.look(frame.now_ns, frame.in_force, asked)
-        modelled = prediction_line(sitting.predicting.of(frame.in_force))
+        model = sitting.predicting.of(frame.in_force)
+        if why is not None:  # what a rule advises and what the model says of it stand together
+            told = (
+                replace(finding, text=finding.text + model.beside(finding.key)) for finding in why.findings
+            )
+            why = replace(why, findings=tuple(told))
         goes_on = frozen_ns is not None and frame.tape is None
-        self.why_panel.show(why, label.stages, sitting.measuring.lines, modelled, goes_on)
+        self.why_panel.show(why, label.stages, sitting.measuring.lines, prediction_line(model), goes_on)

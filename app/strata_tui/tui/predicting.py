@@ -23,7 +23,8 @@ FEWEST, MOST = 30, 80  # windows that a prediction rests on
 OFTEN_NS = 20_000_000_000
 COST_SHARE = 0.01  # of a core
 MOST_OFF = 0.15  # of the measured time: a model that misses the present by more isn't asked about others
-NAMES = ("overlap", "pipeline_windows", "theta", "draft_max")
+KEYS = {"overlap": "o", "pipeline_windows": "w", "theta": "g", "draft_max": "-"}
+NAMES = tuple(KEYS)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Model:
     def gains(self) -> dict[str, float]:
         """By switch; empty where the model isn't to be trusted."""
         return {} if self.is_off else {p.name: p.gain for p in self.predictions}
+
+    def beside(self, key: str) -> str:
+        """What stands behind advice to press this key; "" where nothing is predicted of it."""
+        gain = next((gain for name, gain in self.gains.items() if KEYS[name] == key), None)
+        return "" if gain is None else f" (modelled: {gain:+.0%} tok/s)"
 
     @property
     def is_off(self) -> bool:
@@ -156,9 +162,8 @@ def prediction_line(model: Model) -> str:
     """For a person; "" for none."""
     if model.is_off:
         return f"the model is {model.off:+.0%} off for what is in force: it predicts nothing here"
-    keys = {"overlap": "o", "pipeline_windows": "w", "theta": "g", "draft_max": "-"}
     parts = [
-        f"{keys[p.name]} ({p.name.replace('_', '-')}={shown(p.name, p.value)}) {p.gain:+.0%} tok/s, "
+        f"{KEYS[p.name]} ({p.name.replace('_', '-')}={shown(p.name, p.value)}) {p.gain:+.0%} tok/s, "
         f"{p.ms_per_window:.1f} ms/window"
         for p in model.predictions
     ]
