@@ -7,6 +7,7 @@ from typing import Any
 
 from strata_tui.analysis.fate import CLASSES, Fate
 from strata_tui.record.compare import Comparison, Side, stage_ms
+from strata_tui.terminal_text import span
 from strata_tui.tokenizer import printable
 
 Figure = float | None
@@ -137,7 +138,7 @@ def _stage_lines(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     lines = []
     for i in range(max(len(a["stages"]), len(b["stages"]))):
         sides = [side["stages"][i] if i < len(side["stages"]) else None for side in (a, b)]
-        layers = " and ".join(f"{s['first_layer']}-{s['last_layer']}" if s else "-" for s in sides)
+        layers = " and ".join(span(s["first_layer"], s["last_layer"]) if s else "-" for s in sides)
         lines.append(f"stage {i}, ms per window over the span; layers {layers}")
         x, y = (side["ms_per_window"] if side else {} for side in sides)
         for name in {**x, **y}:

@@ -37,6 +37,7 @@ from strata_tui.events import (
 from strata_tui.files import whole_file
 from strata_tui.record.tracks import Ints, place
 from strata_tui.record.windows import windows_of
+from strata_tui.terminal_text import layers
 
 if TYPE_CHECKING:
     from strata_tui.engine import Engine
@@ -200,7 +201,7 @@ class _Trace:
             "model": meta.model,
             "model_sha256": meta.model_sha256,
             "arch": meta.arch,
-            "stages": [f"{device}, {_layers(first, last)}" for device, first, last in meta.stages],
+            "stages": [f"{device}, {layers(first, last)}" for device, first, last in meta.stages],
             "switches": dict(meta.switches),
             "emulated": meta.emulated,
             "events": len(self.events),
@@ -272,7 +273,7 @@ class _Trace:
         """Processes and threads by name, stages first."""
         named = {HOST_LANE + 1: "host"}
         for stage, (device, first, last) in enumerate(self.meta.stages):
-            named[stage + 1] = f"stage {stage}: {device}, {_layers(first, last)}"
+            named[stage + 1] = f"stage {stage}: {device}, {layers(first, last)}"
         for thread in self.threads:
             pid = (thread >> TRACK_BITS) // len(LANES)
             named.setdefault(pid, "draft layer" if pid == DRAFT_LANE + 1 else f"stage {pid - 1}")
@@ -426,10 +427,6 @@ def _moment(kind: int, window: int, a: int, b: int) -> tuple[str, dict[str, int]
 def _member(of: type[IntEnum], number: int) -> str:
     """Its name; a number that is not known (yet) stays one."""
     return of(number).name if number in set(of) else str(number)
-
-
-def _layers(first: int, last: int) -> str:
-    return f"layers {first}-{last}" if last > first else f"layer {first}"
 
 
 def _quoted(text: str) -> str:
