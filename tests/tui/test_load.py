@@ -9,12 +9,14 @@ import pytest
 from rich.cells import cell_len
 from tests.tui.console import screen_of, until_open
 from tests.tui.fake_engine import FakeEngine
-from tests.tui.fake_model import opened
+from tests.tui.fake_model import opened, opening
 from tests.tui.terminal import model, terminal
+from textual.widget import MountError
 
 from strata_tui.errors import BadInput
 from strata_tui.options import Placement, RunOptions
 from strata_tui.tui.app import Console
+from strata_tui.tui.face import Face
 from strata_tui.tui.glyphs import ASCII, COLOUR
 from strata_tui.tui.load import STEPS, Cancelled, Load
 from strata_tui.tui.load_panel import lines
@@ -237,3 +239,19 @@ def test_in_a_terminal_it_is_left_at_once(keys: bytes) -> None:
         its.read_until(b"tokenizer")  # the console itself, no more the line before it
         assert signalled(its, lambda: its.type(keys)) < 10
         assert its.process.returncode == 0 and its.is_restored
+
+
+async def test_a_console_that_is_left_while_it_is_furnished_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Console(opening(opened(FakeEngine())), auto_refresh=False)
+
+    async def taken_down(face: Face) -> None:
+        app.leave_at_once(143)
+        raise MountError("Can't mount widget(s) before Container(id='middle') is mounted")
+
+    monkeypatch.setattr(Face, "take_place", taken_down)
+    async with app.run_test() as pilot:
+        await pilot.pause(0.2)
+    app.close()
+    assert app.return_code == 143

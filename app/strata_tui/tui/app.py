@@ -15,8 +15,10 @@ from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
+from textual.dom import NoScreen
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import MountError
 from textual.widgets import Input
 
 from strata_tui.terminal_text import counted, printable
@@ -134,7 +136,12 @@ class Console(Listening, Themed):
         for screen in self.screen_stack:  # a quick hand has called for the help already
             self.stylesheet.update(screen)
         self.face = Face(self.front, self.glyphs, self.tell, self.set_class)
-        await self.face.take_place()
+        try:
+            await self.face.take_place()
+        except (MountError, NoScreen):
+            if not self.is_leaving:
+                raise
+            return  # the screen is being taken down
         if self._alive:
             self._load_timer = self.set_interval(OFTEN_S, self.front.look)
 
@@ -169,6 +176,8 @@ class Console(Listening, Themed):
             self._load_timer.stop()
 
     def _begin(self, opened: Opened) -> None:
+        if self.is_leaving:
+            return
         self.load.end()
         self._stop_looking()
         self.face.panels.show("text")
