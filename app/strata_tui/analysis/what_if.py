@@ -294,6 +294,8 @@ class WhatIf:
         return lines
 
     def _basis_of_hand_offs(self, setting: Setting) -> Iterator[str]:
+        if not self.hand_offs:
+            return
         if None not in self.hand_offs:
             yield "hand-offs taken as the emulated devices have them"
         elif setting.overlap and not self.recorded.overlap:

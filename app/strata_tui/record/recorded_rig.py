@@ -72,6 +72,8 @@ def profile_of(recording: Recording) -> tuple[Profile, dict[str, str]]:
     if recording.emulated:
         comments[""] += "\nEMULATED: what was recorded was itself held to another rig's times."
     comments |= _taken_for_another(text)
+    if any(stage.hand_off_ms for stage in recording.stages[1:]):
+        comments["paced.hand_off_ms"] = "as the emulated rig had them"
     return profile, comments
 
 
