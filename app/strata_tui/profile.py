@@ -57,13 +57,12 @@ def _read(name_or_file: str, where: str) -> tuple[dict[str, Any], str]:
 
     shipped = shipped_profiles()
     path = shipped.get(name_or_file, Path(name_or_file))
-    if path.suffix == ".toml":
-        regular(path, "a run profile")
-    if path.suffix != ".toml" or not path.is_file():
-        if path.suffix == ".toml":
-            raise BadInput(f"{where}: {name_or_file}: no such file")
+    if path.suffix != ".toml":
         expected = f"one of {', '.join(shipped)} or a .toml file"
         raise BadInput(f"{where}: expected {expected}, got {name_or_file!r}")
+    regular(path, "a run profile")
+    if not path.is_file():
+        raise BadInput(f"{where}: {name_or_file}: no such file")
     file = printable(path.name, newlines=False)
     try:
         with path.open("rb") as opened:

@@ -105,6 +105,12 @@ def test_an_emulated_rig_tells_the_hand_offs_that_a_recording_does_not() -> None
     assert any("overlapped hand-offs taken as the recorded ones" in line for line in unknown.basis)
 
 
+def test_one_stage_has_no_hand_offs_to_speak_of() -> None:
+    right, alone = true_text(1), replace(RIG, run=(6.0,), handoff=())
+    basis = WhatIf(events_of(played(SERIAL, right, alone), alone, right), 1, SERIAL).predict(SERIAL).basis
+    assert not any("hand-off" in line for line in basis)
+
+
 def test_what_the_model_misses_of_the_recording_is_missed_in_no_prediction() -> None:
     """Time that no part has: the machine did something else between two windows."""
     right = true_text(3)

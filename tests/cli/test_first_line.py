@@ -12,6 +12,12 @@ from strata_tui.cli.first_line import first_line
 
 
 class Screen(io.StringIO):
+    coding = "utf-8"
+
+    @property
+    def encoding(self) -> str:
+        return self.coding
+
     def isatty(self) -> bool:
         return True
 
@@ -22,6 +28,7 @@ class Screen(io.StringIO):
 def said(what: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(told.os, "get_terminal_size", lambda _: os.terminal_size((columns, 24)))
     with pytest.raises(ZeroDivisionError), first_line(what):
         raise ZeroDivisionError
@@ -42,6 +49,20 @@ def test_one_row_that_goes_whatever_happens(
     what: str, columns: int, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert said(what, columns, monkeypatch) == f"{line}\r\x1b[K"
+
+
+def test_what_a_locale_cannot_write_counts_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Screen, "coding", "ascii")
+    assert said("éé.gguf", 30, monkeypatch) == r" strata  opening \xe9\xe9.ggu" + "\r\x1b[K"
+
+
+def test_nothing_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "dumb")
+    with first_line("model.gguf"):
+        pass
+    assert screen.getvalue() == ""
 
 
 def test_nothing_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

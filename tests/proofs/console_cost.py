@@ -47,7 +47,7 @@ def windows_of(log: str) -> Windows:
 
 def headless(stages: int) -> Windows:
     arguments = [sys.executable, "-c", HEADLESS, str(TEXTS), str(stages)]
-    return windows_of(subprocess.run(arguments, stdout=subprocess.PIPE, text=True).stdout)
+    return windows_of(subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def thread_s(pid: int) -> float:

@@ -229,15 +229,15 @@ STAGE = HEADER["stages"][0]
 
 
 def test_the_hand_offs_of_an_emulated_rig(tmp_path: Path) -> None:
-    first, second = HEADER["stages"]
-    stages = [first, {**second, "hand_off_ms": {"serial": 9.2, "overlapped": 0.2, "teleported": 1.0}}]
-    recording = read_recording(
-        record(tmp_path / "a.strata", decode_run(3), header={**HEADER, "stages": stages})
-    )
-    assert [stage.hand_off_ms for stage in recording.stages] == [
-        None,
-        HandOffTimes(serial=9.2, overlapped=0.2),
-    ]
+    def read(**hand_off_ms: float) -> list[HandOffTimes | None]:
+        first, second = HEADER["stages"]
+        header = {**HEADER, "stages": [first, {**second, "hand_off_ms": hand_off_ms}]}
+        path = record(tmp_path / "a.strata", decode_run(3), header=header)
+        return [stage.hand_off_ms for stage in read_recording(path).stages]
+
+    known = HandOffTimes(serial=9.2, overlapped=0.2, polled=0.4)
+    assert read(serial=9.2, overlapped=0.2, polled=0.4, teleported=1.0) == [None, known]
+    assert read(serial=9.2, overlapped=0.2) == [None, None], "a time that is missing is not 0"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,14 @@ class Seat:
         await self.pilot.pause()
         await self.play(ms)
 
+    async def export(self) -> None:
+        """A while of decoding, exported: the file is there and told of."""
+        await self.play(500)
+        await self.press("e", ms=0)
+        for thread in self.app._threads:
+            await asyncio.to_thread(thread.join)
+        await self.play(100)
+
     @property
     def screen(self) -> str:
         """The screen as plain text."""

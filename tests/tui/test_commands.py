@@ -1,6 +1,5 @@
 """Every command has its key, its word and its place in the palette."""
 
-import asyncio
 import gzip
 import json
 import re
@@ -24,11 +23,7 @@ async def test_e_writes_the_trace_and_says_where_and_from_when(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with console(size=(200, 50)) as seat:
-        await seat.play(500)
-        await seat.press("e", ms=0)
-        for thread in seat.app._threads:
-            await asyncio.to_thread(thread.join)
-        await seat.play(100)
+        await seat.export()
         (path,) = tmp_path.glob("strata-*.json.gz")
         assert len(json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]) > 100
         assert str(path) in seat.notes and "from the session's start" in seat.notes

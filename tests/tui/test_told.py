@@ -1,6 +1,5 @@
 """What the console tells for some seconds: it covers nothing that is acted on, and says what can be done."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -58,11 +57,7 @@ async def test_no_file_where_there_is_nothing_to_export(
 async def test_where_a_file_is_stays_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with console(size=(200, 50)) as seat:
-        await seat.play(500)
-        await seat.press("e", ms=0)
-        for thread in seat.app._threads:
-            await asyncio.to_thread(thread.join)
-        await seat.play(100)
+        await seat.export()
         (path,) = tmp_path.iterdir()
         assert "opens in ui.perfetto.dev or any Chrome trace viewer" in seat.notes
 

@@ -18,7 +18,7 @@ from strata_tui.analysis.windows import WindowArray
 
 FEWEST = 20  # windows on each side
 FEWEST_CLEAR = 60  # before a difference may be called one: an easy stretch of a text is many windows long
-ERRORS = 3  # standard errors of the difference, which chance alone goes beyond once in hundreds
+ERRORS = 3  # standard errors of the difference: at one look chance goes beyond once in hundreds
 MOST = 200  # windows of a side that count: the nearest ones
 GROUP = 4
 STRADDLE = 2  # windows behind a flip that began before it

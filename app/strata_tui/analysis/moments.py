@@ -154,7 +154,8 @@ def of_lane(events: Events, n_stages: int, lane: int, t0: int, t1: int) -> list[
         idle: list[Moment] = []
     else:
         mine = events[np.isin(events["kind"], _OF_STAGE) & (events["stage"] == lane)]
-        idle = [_held(gap, events) for gap in _idle(lane, timelines(events, n_stages, t0, t1)[lane])]
+        held = events[np.isin(events["kind"], (Kind.paused, Kind.throttle))]
+        idle = [_held(gap, held) for gap in _idle(lane, timelines(events, n_stages, t0, t1)[lane])]
     spans = [
         Moment(lane, start, start + duration, _told(kind, window, rows, b))
         for start, duration, window, kind, _, rows, _, b in mine.tolist()
@@ -163,11 +164,14 @@ def of_lane(events: Events, n_stages: int, lane: int, t0: int, t1: int) -> list[
     return sorted([*spans, *idle], key=lambda moment: (moment.start_ns, moment.end_ns))
 
 
-def _held(gap: Moment, events: Events) -> Moment:
-    """A stage has no work where decoding is paused, or held back by the rate: that is told instead."""
+def _held(gap: Moment, held: Events) -> Moment:
+    """A stage has no work where decoding is paused, or held back by the rate: that is told instead.
+
+    Args:
+        held: the events of that. One is recorded as it ends: a pause that lasts still is not among them.
+    """
     if _WAITS["no_work"] not in gap.text:
         return gap
-    held = events[np.isin(events["kind"], (Kind.paused, Kind.throttle))]
     starts = held["start_ns"].astype(np.int64)
     covered = np.minimum(starts + held["dur_ns"].astype(np.int64), gap.end_ns) - np.maximum(
         starts, gap.start_ns

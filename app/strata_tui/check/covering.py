@@ -113,7 +113,7 @@ def covered(chosen: Sequence[Row], rows: Sequence[Row], groups: Sequence[Group])
     """Of the combinations that occur in `rows`, how many occur in the chosen ones, and how many there are."""
     table = Numbered.of([*rows, *chosen])
     found = total = 0
-    for group in groups:
+    for group in groups if len(rows) else ():
         code, size = table.combinations(group)
         wanted, got = (np.bincount(part, minlength=size) > 0 for part in np.split(code, [len(rows)]))
         total += int(wanted.sum())

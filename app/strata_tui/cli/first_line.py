@@ -17,10 +17,13 @@ def first_line(what: str) -> Iterator[None]:
     Args:
         what: is opened; as a file may be called, so not yet fit for a terminal.
     """
-    if not sys.stderr.isatty():  # a browser's page, which is no terminal
+    # A browser's page is no terminal, and a dumb one can't take a line back.
+    if not sys.stderr.isatty() or os.environ.get("TERM", "") in ("", "dumb"):
         yield
         return
-    line = f" strata  opening {printable(what, newlines=False)}"
+    coding = sys.stderr.encoding or "ascii"
+    said = f" strata  opening {printable(what, newlines=False)}"
+    line = said.encode(coding, "backslashreplace").decode(coding)  # as wide as it will be written
     room = max(1, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
     line = line[: room if line.isascii() else room // 2]  # one row whatever is in it
     print(line, end="", file=sys.stderr, flush=True)

@@ -225,9 +225,8 @@ def _is_no_recording(model: Path) -> None:
 def _profile(name_or_file: str | None) -> Profile:
     if name_or_file is None:
         return Profile(name="")
-    from strata_tui.profile import (
-        load_profile,  # here: most runs have none, and the first paint does not wait
-    )
+    # Here: most runs have none, and the first paint does not wait.
+    from strata_tui.profile import load_profile
 
     return load_profile(name_or_file)
 

@@ -314,14 +314,18 @@ def _read_header(name: str, header: Checked) -> Recording:
 
 
 def _hand_off(stage: Checked) -> HandOffTimes | None:
-    """What is known here of such times."""
+    """None where one is missing: to take it for nothing would foretell a hand-off that is free."""
     if not stage.has("hand_off_ms"):
         return None
     given = stage.numbers("hand_off_ms")
-    known = {name: ms for name, ms in given.items() if name in HandOffTimes.__dataclass_fields__}
-    if not all(0 <= ms <= MAX_PROGRAM_MS for ms in known.values()):
-        raise BadInput(f"{stage.where}: hand_off_ms: expected ms from 0 to {MAX_PROGRAM_MS:g}, got {given}")
-    return HandOffTimes(**known)
+    names = [name for name in HandOffTimes.__dataclass_fields__ if name in given]
+    for name in names:
+        if not 0 <= given[name] <= MAX_PROGRAM_MS:
+            expected = f"ms from 0 to {MAX_PROGRAM_MS:g}"
+            raise BadInput(f"{stage.where}: hand_off_ms.{name}: expected {expected}, got {given[name]:g}")
+    if not {"serial", "overlapped", "polled"} <= set(names):
+        return None
+    return HandOffTimes(**{name: given[name] for name in names})
 
 
 _OF_WINDOWS = np.zeros(256, bool)

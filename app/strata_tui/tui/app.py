@@ -167,6 +167,8 @@ class Console(Listening, Themed):
 
     def _failed_to_open(self, error: Exception) -> None:
         self.open_error = error
+        if self.is_leaving:
+            return
         self.load.failed = True
         self._stop_looking()
         self.face.tell_unopened(str(error))

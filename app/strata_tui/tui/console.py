@@ -34,7 +34,7 @@ def run_console(options: RunOptions) -> int:
     """
 
     def open_behind_the_first_paint(load: Load) -> Opened:
-        gc.freeze()  # what was imported stays: later collections need not walk it
+        gc.freeze()  # what is imported by now stays: later collections need not walk it
         gc.enable()
         from strata_tui.tui.opening import open_model
 
