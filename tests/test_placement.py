@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from strata_tui.errors import BadInput
+from strata_tui.events import DRAFT_LANE
 from strata_tui.options import DeviceChoice, Pace, Placement
-from strata_tui.placement import balanced_split, crowded, place, programs_at_once
+from strata_tui.placement import SharedCores, balanced_split, crowded, place, shared_cores
 
 
 @dataclass
@@ -169,8 +170,21 @@ def refused_device(text: str, kind: str) -> None:
 
 
 def test_programs_run_side_by_side_as_far_as_their_teams_have_cores() -> None:
-    assert programs_at_once([DeviceChoice(threads=1)] * 4, n_cores=2) == 2
-    assert programs_at_once([DeviceChoice(threads=2), DeviceChoice(threads=3)], n_cores=16) == 5
-    assert programs_at_once([DeviceChoice(threads=8)], n_cores=2) == 1
-    pinned = [DeviceChoice(threads=1, cores=(0,)), DeviceChoice(threads=1, cores=(1,))]
-    assert programs_at_once(pinned, n_cores=16) == 2
+    def anywhere(*threads: int, cores: int) -> tuple[SharedCores, ...]:
+        return shared_cores([DeviceChoice(threads=n) for n in threads], range(cores), True)
+
+    assert anywhere(1, 1, 1, 1, cores=2) == (SharedCores((0, 1, 2, 3, DRAFT_LANE), 2),)
+    assert anywhere(2, 3, cores=16) == (SharedCores((0, 1, DRAFT_LANE), 5),)
+    assert anywhere(8, cores=2) == (SharedCores((0, DRAFT_LANE), 1),)
+
+
+def test_pinned_stages_share_cores_with_those_that_overlap_them() -> None:
+    """The draft layer runs on the last stage's cores."""
+
+    def pinned(*cores: tuple[int, ...], draft: bool = True) -> tuple[SharedCores, ...]:
+        return shared_cores([DeviceChoice(threads=1, cores=of) for of in cores], range(4), draft)
+
+    assert pinned((0,), (1,)) == (SharedCores((0,), 1), SharedCores((1, DRAFT_LANE), 1))
+    assert pinned((0,), (1,), draft=False) == (SharedCores((0,), 1), SharedCores((1,), 1))
+    assert pinned((0, 1), (2,), (1, 2)) == (SharedCores((0, 1, 2, DRAFT_LANE), 3),)
+    assert pinned((0,), ()) == (SharedCores((0, 1, DRAFT_LANE), 4),)

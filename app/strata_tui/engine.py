@@ -15,7 +15,7 @@ from strata_tui.events import Events
 from strata_tui.gguf_file import ModelFile, open_model_file, require_supported
 from strata_tui.options import GREEDY, DeviceChoice, Placement, Sampling, parse_split
 from strata_tui.paced import MAX_WINDOW_ROWS, table
-from strata_tui.placement import crowded, place, programs_at_once
+from strata_tui.placement import crowded, place, shared_cores
 from strata_tui.switches import BY_NAME
 from strata_tui.tokenizer import Tokenizer
 
@@ -254,16 +254,15 @@ class Engine:
         stages: what lies where: index, device, first_layer, last_layer, bytes.
         emulated: is the time of some stage not this machine's, but a paced or even device's?
         kv: the type of K/V cells, f32 or f16.
-        programs_at_once: of stages and draft layer, that the cores run side by side; None = each has a device
-            of its own, or times are emulated.
+        shared_cores: which stages (and the draft layer) share which cores; none where times are emulated.
         hand_offs: of each stage, how long the rows take to it by the rig that it emulates; None = no rig.
     """
 
     def __init__(self, model: ModelFile, placement: Placement, events: bool = True) -> None:
         require_supported(model)
         self.model = model
-        n_cores = len(cpu_info()["cores"])
-        split, devices = place(placement, model, n_cores)
+        cores = cpu_info()["cores"]
+        split, devices = place(placement, model, len(cores))
         try:
             with _native_errors(BadInput):
                 options = _native_options(model, placement, split, devices, events)
@@ -275,14 +274,14 @@ class Engine:
         self.stages = self.native.stages
         self.emulated = self.native.emulated
         self.kv = placement.kv
-        self.programs_at_once = None if self.emulated else programs_at_once(devices, n_cores)
         self.hand_offs = tuple(device.rig.hand_off_ms if device.rig else None for device in devices)
         self.n_layers = self.native.n_layers
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context
         self.has_draft_layer = self.native.has_draft_layer
+        self.shared_cores = () if self.emulated else shared_cores(devices, cores, self.has_draft_layer)
         self.pipeline_max = self.native.pipeline_max
-        self._notices = [*crowded(devices, n_cores), *_refused_pins(self.stages)]
+        self._notices = [*crowded(devices, len(cores)), *_refused_pins(self.stages)]
         self._said: set[str] = set()  # of these lines, those that are said once
 
     @classmethod

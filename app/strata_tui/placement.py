@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from strata_tui.errors import BadInput
+from strata_tui.events import DRAFT_LANE
 from strata_tui.options import MAX_STAGES, DeviceChoice, Placement
 
 MAX_THREADS_PER_CORE = 16  # of a stage: far beyond what helps, and such a team still gets through a text
 DEFAULT_STAGES = 2
+
+
+@dataclass(frozen=True)
+class SharedCores:
+    """Cores that the programs of some lanes share.
+
+    Attributes:
+        lanes: stages, and DRAFT_LANE; ascending.
+        at_once: how many of their programs run side by side at their full speed, each on its stage's threads.
+    """
+
+    lanes: tuple[int, ...]
+    at_once: int
 
 
 class Weights(Protocol):
@@ -111,15 +125,30 @@ def place(asked: Placement, model: Weights, n_cores: int) -> tuple[tuple[int, ..
     return split, devices
 
 
-def programs_at_once(devices: Sequence[DeviceChoice], n_cores: int) -> int:
-    """How many programs run side by side at their full speed, each on a team of its stage's threads.
+def shared_cores(
+    devices: Sequence[DeviceChoice], usable: Sequence[int], has_draft_layer: bool
+) -> tuple[SharedCores, ...]:
+    """Which lanes share which cores: those whose cores overlap, in turn with all that overlap with them.
 
     Args:
-        devices: as placed, one a stage; pinned ones share the cores that they are pinned to.
+        devices: as placed, one a stage. The draft layer runs on the last one's threads and cores.
+        usable: the process's cores; a device that is not pinned runs on any of them.
     """
-    pinned = set[int]().union(*(device.cores for device in devices))
-    cores = len(pinned) if all(device.cores for device in devices) else n_cores
-    return max(1, cores // max(device.threads or 1 for device in devices))
+    lanes = [*enumerate(devices), *([(DRAFT_LANE, devices[-1])] if has_draft_layer else [])]
+    groups: list[tuple[set[int], list[tuple[int, DeviceChoice]]]] = []
+    for lane, device in lanes:
+        cores, sharers = set(device.cores or usable), [(lane, device)]
+        for group in [group for group in groups if group[0] & cores]:
+            groups.remove(group)
+            cores, sharers = cores | group[0], group[1] + sharers
+        groups.append((cores, sharers))
+    return tuple(
+        SharedCores(
+            lanes=tuple(sorted(lane for lane, _ in sharers)),
+            at_once=max(1, len(cores) // max(device.threads or 1 for _, device in sharers)),
+        )
+        for cores, sharers in groups
+    )
 
 
 def crowded(devices: Sequence[DeviceChoice], n_cores: int) -> list[str]:

@@ -18,8 +18,9 @@ from strata_tui.analysis.simulator import simulate
 from strata_tui.analysis.tape import read_tape
 from strata_tui.analysis.what_if import ENGINE, Setting, WhatIf
 from strata_tui.errors import BadInput
-from strata_tui.events import EVENT_DTYPE, Events, Kind
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind
 from strata_tui.paced import HandOffTimes
+from strata_tui.placement import SharedCores
 
 MODEL = Path(__file__).parents[1] / "data/oracles/micro-qwen35-friendly.gguf"
 RIG = Rig(run=(6.0, 7.0, 9.0), handoff=(0.2, 0.4), verdict=0.5, cut=0.6)
@@ -52,6 +53,7 @@ def ms_per_window(windows: list[Any]) -> float:
 
 
 SERIAL = Setting(draft_max=3, theta=0.0)
+EVERY_LANE = (0, 1, 2, DRAFT_LANE)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -136,13 +138,13 @@ def test_what_a_crowd_costs_beyond_even_shares_is_not_taken_along() -> None:
     right = true_text(3)
     crowded = replace(SERIAL, pipeline_windows=2)
     events = events_of(played(crowded, right), RIG, right)
-    model = WhatIf(events, 3, crowded, 2)
+    model = WhatIf(events, 3, crowded, [SharedCores(EVERY_LANE, 2)])
     alone, beside = model.predict(SERIAL).ms_per_window, model.predict(crowded).ms_per_window
     model.off = -0.3
     assert model.predict(SERIAL).ms_per_window == alone
     assert any("the crowd's" in line for line in model.predict(SERIAL).basis)
     assert model.predict(crowded).ms_per_window > beside * 1.25
-    roomy = WhatIf(events, 3, crowded, 3)
+    roomy = WhatIf(events, 3, crowded, [SharedCores(EVERY_LANE, 3)])
     roomy.off = -0.3
     assert roomy.predict(SERIAL).ms_per_window == pytest.approx(alone / 0.7, rel=0.05)
 

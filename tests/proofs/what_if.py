@@ -70,12 +70,19 @@ EMULATED = [
     Pair(CARDS_4, SERIAL, {**SERIAL, "overlap": True}),
     Pair(CARDS_4, guesses(4), SERIAL, "replay:0.8"),
 ]
-CPUS = ("cpu:1", "cpu:1")
+CORES = sorted(os.sched_getaffinity(0))[:2]
+ANYWHERE, PINNED = ("cpu:1",) * 2, tuple(f"cpu:1@{core}" for core in CORES)
 REAL = [
-    Pair(CPUS, SERIAL, {**SERIAL, "overlap": True}, within=0.1),
-    Pair(CPUS, SERIAL, guesses(2), within=0.1),
-    Pair(CPUS, guesses(2), SERIAL, within=0.1),
-    Pair(CPUS, SERIAL, {**SERIAL, "draft_max": 1}, within=0.1),
+    *(
+        Pair(devices, recorded, other, within=0.1)
+        for devices in (ANYWHERE, PINNED)
+        for recorded, other in (
+            (SERIAL, {**SERIAL, "overlap": True}),
+            (SERIAL, guesses(2)),
+            (guesses(2), SERIAL),
+            (SERIAL, {**SERIAL, "draft_max": 1}),
+        )
+    ),
     Pair(("cpu:1",) * 4, SERIAL, guesses(4), within=0),
 ]
 
@@ -112,7 +119,6 @@ def prefer_the_host() -> None:
 def compare(pair: Pair, model: Path | None, tokens: int, repeats: int) -> tuple[float, float, float, str]:
     """ms per window with the first setting, predicted and measured with the second; the basis."""
     first, predicted, measured, basis = [], [], [], ""
-    cores = None if pair.devices[0].startswith(("even", "paced")) else len(os.sched_getaffinity(0))
     with Engine.open(
         model, devices=list(pair.devices), pipeline_max=len(pair.devices), draft=pair.draft
     ) as engine:
@@ -122,7 +128,9 @@ def compare(pair: Pair, model: Path | None, tokens: int, repeats: int) -> tuple[
             _, setting, stats, again = run(engine, tokens, pair.other)
             if again != text:
                 raise SystemExit(f"another text: {pair}")
-            prediction = WhatIf(events, len(pair.devices), recorded, cores, engine.hand_offs).predict(setting)
+            prediction = WhatIf(
+                events, len(pair.devices), recorded, engine.shared_cores, engine.hand_offs
+            ).predict(setting)
             predicted.append(prediction.ms_per_window)
             measured.append(stats["window_ns"] / stats["windows"] / 1e6)
             basis = "; ".join(prediction.basis[1:])
@@ -161,7 +169,7 @@ def main() -> int:
             if not missed:
                 break
         short += missed
-        kind = "even" if pair.devices[0].startswith("even") else "cpu"
+        kind = pair.devices[0].split(":")[0] + ("@" if "@" in pair.devices[0] else "")
         arms = f"{name(pair.recorded)} -> {name(pair.other)}"
         print(
             f"{number:2} {len(pair.devices)} {kind:4} {pair.draft:10} | {arms}"

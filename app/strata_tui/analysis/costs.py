@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strata_tui.analysis.crowd import Crowd
+from strata_tui.analysis.crowd import Crowds
 from strata_tui.analysis.latest import Ints, Latest
 from strata_tui.analysis.passages import Passage, complete
 from strata_tui.events import DRAFT_LANE, Events, Kind
+from strata_tui.placement import SharedCores
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,7 +58,7 @@ class Costs:
 
 
 def read_costs(
-    events: Events, windows: Sequence[Passage], n_stages: int, cores: int | None = None
+    events: Events, windows: Sequence[Passage], n_stages: int, shared: Sequence[SharedCores] = ()
 ) -> Costs | None:
     """Medians over the places where nothing but the part itself can count. None: no text, or runs missing.
 
@@ -66,8 +67,8 @@ def read_costs(
     overlapped, the host's part (noticing, staging) is added for a serial one.
 
     Args:
-        cores: that all stages share, and the draft layer; what a crowd on them took is taken off. None: each
-            has its own.
+        shared: cores that stages and draft layer share; what a crowd on them took is taken off. What is in
+            none has cores of its own.
     """
     verified = complete(windows, n_stages)
     if not verified:
@@ -78,9 +79,10 @@ def read_costs(
     ends = [end for _, end, _ in steps]
     chains = [(before, w) for before, w in after if w.rows > 1]
     serial, overlapped = _hand_offs(events, fresh, n_stages)
-    crowd = Crowd(_running(windows, steps), cores) if cores else None
+    crowds = Crowds(_running(windows, steps, n_stages), shared)
     starts = _matrix([w.start_ns for w in verified], n_stages)
-    alone = _alone_ms(crowd, starts, _matrix([w.end_ns for w in verified], n_stages)).tolist()
+    by_stage = zip(starts.T, _matrix([w.end_ns for w in verified], n_stages).T, strict=True)
+    alone = np.stack([_alone_ms(crowds, s, *times) for s, times in enumerate(by_stage)], axis=1).tolist()
     own = {(w.position, w.rows): ms for w, ms in zip(verified, alone, strict=True)}
     by_rows = _by_rows(own, n_stages)
     undone = _lasted(events, Kind.undo)
@@ -92,7 +94,7 @@ def read_costs(
         serial_hand_off=serial,
         overlapped_hand_off=overlapped,
         verdict=_median_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
-        draft=_median(_outputs(crowd, steps)),
+        draft=_median(_outputs(crowds, steps)),
         catch_up=_median_ms(_first_outputs(steps, chains)),
         launch=_median_ms(_launches(events, after, ends)),
         commit=_median_ms(commit),
@@ -147,23 +149,28 @@ def _draft_steps(events: Events) -> list[tuple[int, int, int]]:
     return sorted(zip(start.tolist(), (start + steps["dur_ns"]).tolist(), step.tolist(), strict=True))
 
 
-def _running(windows: Sequence[Passage], steps: Sequence[tuple[int, int, int]]) -> list[tuple[float, float]]:
-    """All that ran at some time, ms."""
-    runs = [span for window in windows for span in window.spans_ns]
-    return [(start / 1e6, end / 1e6) for start, end, *_ in (*runs, *steps)]
+def _running(
+    windows: Sequence[Passage], steps: Sequence[tuple[int, int, int]], n_stages: int
+) -> dict[int, Floats]:
+    """All that ran at some time: ms by lane."""
+    spans = {
+        stage: [(w.start_ns[stage], w.end_ns[stage]) for w in windows if len(w.end_ns) > stage]
+        for stage in range(n_stages)
+    } | {DRAFT_LANE: [(start, end) for start, end, _ in steps]}
+    return {lane: np.array(of, float).reshape(-1, 2) / 1e6 for lane, of in spans.items()}
 
 
-def _alone_ms(crowd: Crowd | None, start_ns: Ints, end_ns: Ints) -> Floats:
+def _alone_ms(crowds: Crowds, lane: int, start_ns: Ints, end_ns: Ints) -> Floats:
     """What each would have taken with a core of its own."""
-    took = (end_ns - start_ns) / 1e6
-    return took - crowd.lost_ms(start_ns / 1e6, end_ns / 1e6) if crowd else took
+    alone: Floats = (end_ns - start_ns) / 1e6 - crowds.lost_ms(lane, start_ns / 1e6, end_ns / 1e6)
+    return alone
 
 
-def _outputs(crowd: Crowd | None, steps: Sequence[tuple[int, int, int]]) -> Floats:
+def _outputs(crowds: Crowds, steps: Sequence[tuple[int, int, int]]) -> Floats:
     """From one output of the chain to the next that follows at once."""
     start, end, step = np.array(steps, np.int64).reshape(-1, 3).T
     at_once = (step[1:] != 0) & (start[1:] - end[:-1] < AT_ONCE_NS)
-    return _alone_ms(crowd, end[:-1][at_once], end[1:][at_once])
+    return _alone_ms(crowds, DRAFT_LANE, end[:-1][at_once], end[1:][at_once])
 
 
 def _first_outputs(

@@ -6,7 +6,6 @@ the text (which drafts were right) is in `tape`, what the parts cost in `costs`,
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -15,14 +14,15 @@ import numpy as np
 
 from strata_tui.analysis.bound import actual_ns
 from strata_tui.analysis.costs import Costs, read_costs
-from strata_tui.analysis.crowd import Crowd
+from strata_tui.analysis.crowd import Crowds
 from strata_tui.analysis.passages import passages
 from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window
 from strata_tui.analysis.simulator import play
 from strata_tui.analysis.tape import Tape, read_tape
 from strata_tui.errors import BadInput
-from strata_tui.events import Events
+from strata_tui.events import DRAFT_LANE, Events
 from strata_tui.paced import HandOffTimes
+from strata_tui.placement import SharedCores
 
 ROUNDS = 6  # until a crowd and the schedule that it slows fit one another
 DRAWS = 8  # of what the recording doesn't tell; their mean counts. Fewer for long texts, which vary less:
@@ -91,7 +91,7 @@ class WhatIf:
     Args:
         events: of one request.
         recorded: the setting that it ran with.
-        cores: that the stages share (one thread each), and the draft layer; None: each has its own.
+        shared: cores that stages and draft layer share; what is in none has cores of its own.
         hand_offs: of each stage, how long the rows take to it; None (or no entry): as recorded. An emulated
             device knows, and a recording of one kind does not tell the others.
 
@@ -108,17 +108,17 @@ class WhatIf:
         events: Events,
         n_stages: int,
         recorded: Setting,
-        cores: int | None = None,
+        shared: Sequence[SharedCores] = (),
         hand_offs: Sequence[HandOffTimes | None] = (),
     ) -> None:
         windows = passages(events)
-        costs = read_costs(events, windows, n_stages, cores)
+        costs = read_costs(events, windows, n_stages, shared)
         if costs is None:
             raise BadInput("[what-if] expected a text with all its events, got none that is complete")
         self.recorded = recorded
         self.costs: Costs = costs
         self.tape: Tape = read_tape(events, windows)
-        self.n_stages, self.cores = n_stages, cores
+        self.n_stages, self.shared = n_stages, tuple(shared)
         self.hand_offs = [*hand_offs, *[None] * n_stages][1:n_stages]
         own = self._played(recorded)
         n_verified = sum(window.verified for window in windows)
@@ -150,13 +150,20 @@ class WhatIf:
             basis=tuple(self._basis(setting)),
         )
 
-    def _crowds(self, setting: Setting) -> bool:
-        """More programs at once than cores: the stages of windows in flight, and the draft layer."""
-        in_flight = min(setting.pipeline_windows, self.n_stages)
-        return self.cores is not None and in_flight > 1 and in_flight + 1 > self.cores
+    def _crowded_cores(self, setting: Setting) -> list[SharedCores]:
+        """Where more programs are at once than cores: stages of windows in flight, the draft layer."""
+        if setting.pipeline_windows < 2:
+            return []
+        return [
+            cores
+            for cores in self.shared
+            for stages in [sum(lane != DRAFT_LANE for lane in cores.lanes)]
+            if min(setting.pipeline_windows, stages) + (DRAFT_LANE in cores.lanes) > cores.at_once
+        ]
 
     def _off(self, setting: Setting) -> float:
-        return 0.0 if self._crowds(self.recorded) and not self._crowds(setting) else self.off
+        was, would_be = self._crowded_cores(self.recorded), self._crowded_cores(setting)
+        return 0.0 if was and not would_be else self.off
 
     def _played(self, setting: Setting) -> _Played:
         draws = max(1, min(DRAWS, DRAWN_TOKENS // self.tape.tokens)) if self.tape.unknown else 1
@@ -183,7 +190,7 @@ class WhatIf:
             position += accepted + 1
         rig, switches = self._rig(setting), self._switches(setting, tape)
         windows, steps = play(rig, switches, timed)
-        for _ in range(ROUNDS if self.cores else 0):
+        for _ in range(ROUNDS if self._crowded_cores(setting) else 0):
             windows, steps = play(*self._crowded(rig, timed, windows, steps, switches))
         return windows
 
@@ -196,18 +203,21 @@ class WhatIf:
         switches: Switches,
     ) -> tuple[Rig, Switches, list[Verdict]]:
         """Rig, switches and verdicts with what each program loses in the crowd that was simulated last."""
-        runs = np.array([span for w in windows for span in zip(w.start_ms, w.end_ms, strict=True)])
+        runs = [
+            np.array([(w.start_ms[s], w.end_ms[s]) for w in windows if len(w.end_ms) > s]).reshape(-1, 2)
+            for s in range(self.n_stages)
+        ]
         drafts = np.array(steps).reshape(-1, 2)
-        crowd = Crowd(np.concatenate([runs, drafts]), self.cores or 1)
-        of_runs = iter(crowd.lost_ms(*runs.T).tolist())
-        lost = [list(itertools.islice(of_runs, len(window.start_ms))) for window in windows]
+        crowds = Crowds({**dict(enumerate(runs)), DRAFT_LANE: drafts}, self.shared)
+        of_runs = [iter(crowds.lost_ms(s, *of.T).tolist()) for s, of in enumerate(runs)]
+        lost = [[next(of_runs[s]) for s in range(len(window.end_ms))] for window in windows]
         of_verified = [ms for ms, window in zip(lost, windows, strict=True) if window.verified]
         verdicts = [
             verdict._replace(run=[a + b for a, b in zip(verdict.run or (), ms, strict=True)])
             for verdict, ms in zip(alone, of_verified, strict=True)
         ]
         mean = [float(np.mean([ms[s] for ms in lost if len(ms) > s] or [0.0])) for s in range(self.n_stages)]
-        slower = float(np.mean(crowd.lost_ms(*drafts.T))) if steps else 0.0
+        slower = float(np.mean(crowds.lost_ms(DRAFT_LANE, *drafts.T))) if steps else 0.0
         return (
             replace(
                 rig,
@@ -278,12 +288,9 @@ class WhatIf:
         if setting.hand_off_ms is None:
             lines += self._basis_of_hand_offs(setting)
         if setting.pipeline_windows > 1 and self.recorded.pipeline_windows < 2:
-            share = f", but for {self.cores} cores that they share evenly" if self.cores else ""
-            lines.append(f"stages taken as fast side by side as one after the other{share}")
-            if self._crowds(setting):
-                lines.append(
-                    f"more programs at once than {self.cores} cores: who gets one when is not modelled"
-                )
+            lines.append("stages taken as fast side by side as one after the other")
+            for cores in self._crowded_cores(setting):
+                lines.append(f"but for {_sharing(cores)}")
         if setting.balanced:
             lines.append("layers taken as divisible at will")
         if setting.second_bonus:
@@ -301,6 +308,17 @@ class WhatIf:
         elif setting.overlap and not self.recorded.overlap:
             ms = ", ".join(f"{ms:.3f}" for ms in self.costs.overlapped_hand_off)
             yield f"overlapped hand-offs taken as the recorded ones less the host's part: {ms} ms"
+
+
+def _sharing(cores: SharedCores) -> str:
+    """Evenly is well known of one core; of several, which program waits for which is not modelled."""
+    stages = [str(lane) for lane in cores.lanes if lane != DRAFT_LANE]
+    who = f"stage{'s' * (len(stages) > 1)} {', '.join(stages)}"
+    who += " and the draft layer" if DRAFT_LANE in cores.lanes else ""
+    what = "a core" if cores.at_once == 1 else f"{cores.at_once} cores"
+    return f"{what} that {who} share evenly" + (
+        "" if cores.at_once == 1 else " (who gets one when is not modelled)"
+    )
 
 
 def _verified(windows: Sequence[Window]) -> list[Window]:

@@ -135,7 +135,7 @@ def _propose(plan: Plan, engine: Engine) -> None:
     found: list[Proposal] = []
     for i, one in enumerate(plan.placements):
         proposals = propose(
-            one.split, one.serial, one.pipelined, asked, engine.programs_at_once, engine.hand_offs
+            one.split, one.serial, one.pipelined, asked, engine.shared_cores, engine.hand_offs
         )
         if i == 0:
             plan.asked = next(p for p in proposals if p.switches == asked)

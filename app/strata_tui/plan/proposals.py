@@ -8,6 +8,7 @@ from typing import Any
 
 from strata_tui.analysis.what_if import Prediction, Setting, WhatIf
 from strata_tui.paced import HandOffTimes
+from strata_tui.placement import SharedCores
 from strata_tui.plan.measuring import Measured
 
 IN_FLIGHT = (2, 3, 4)  # and as many as there are stages
@@ -80,7 +81,7 @@ def propose(
     serial: Measured,
     pipelined: Measured | None,
     asked: Mapping[str, Any],
-    programs_at_once: int | None = None,
+    shared_cores: Sequence[SharedCores] = (),
     hand_offs: Sequence[HandOffTimes | None] = (),
 ) -> list[Proposal]:
     """Every candidate on this split, the most tokens per second first.
@@ -90,13 +91,13 @@ def propose(
         pipelined: guesses of all depths, recorded too: what runs side by side is predicted from it, since
             stages may be slower side by side than alone.
         asked: see `as_asked`.
-        programs_at_once, hand_offs: see `Engine`.
+        shared_cores, hand_offs: see `Engine`.
     """
     n_stages = len(split) + 1
 
     def model(measured: Measured) -> WhatIf:
         recorded = Setting.of(dict(measured.run.in_force))
-        return WhatIf(measured.events, n_stages, recorded, programs_at_once, hand_offs)
+        return WhatIf(measured.events, n_stages, recorded, shared_cores, hand_offs)
 
     models = {False: model(serial), True: model(pipelined or serial)}
     proposals = []

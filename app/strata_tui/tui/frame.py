@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from strata_tui.analysis.view import Picture, Rates
     from strata_tui.analysis.windows import WindowArray
     from strata_tui.paced import HandOffTimes
+    from strata_tui.placement import SharedCores
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ModelLabel:
     has_draft_layer: bool
     emulated: bool
     pipeline_max: int = 0  # windows in flight that there is memory for
-    programs_at_once: int | None = None  # see Engine
+    shared_cores: tuple[SharedCores, ...] = ()  # see Engine
     hand_offs: tuple[HandOffTimes | None, ...] = ()  # see Engine
 
 

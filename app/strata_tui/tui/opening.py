@@ -123,7 +123,7 @@ def _opened(engine: Engine, options: RunOptions) -> Opened:
         has_draft_layer=engine.has_draft_layer,
         emulated=engine.emulated,
         pipeline_max=engine.pipeline_max,
-        programs_at_once=engine.programs_at_once,
+        shared_cores=engine.shared_cores,
         hand_offs=engine.hand_offs,
     )
     return Opened(

@@ -140,7 +140,7 @@ def predicted(events: Events, label: ModelLabel, in_force: dict[str, Any], asked
     from strata_tui.analysis.what_if import Setting, WhatIf
 
     now = Setting.of(in_force, allocated=max(1, label.pipeline_max))
-    model = WhatIf(events, len(label.stages), now, label.programs_at_once, label.hand_offs)
+    model = WhatIf(events, len(label.stages), now, label.shared_cores, label.hand_offs)
     base = model.predict(now)
     if abs(model.off) > MOST_OFF:
         return Model((), model.off)
