@@ -60,7 +60,9 @@ class Costs:
 def read_costs(
     events: Events, windows: Sequence[Passage], n_stages: int, shared: Sequence[SharedCores] = ()
 ) -> Costs | None:
-    """Medians over the places where nothing but the part itself can count. None: no text, or runs missing.
+    """Means over the places where nothing but the part itself can count. None: no text, or runs missing.
+
+    Means, not medians: they add up to what the text took, which is what a prediction is compared with.
 
     Hand-offs are those of fresh windows. A serial one is what lies between the end on a stage and the start
     on the next; of it, an overlapped one keeps what comes behind the host's launch. Where the recording is
@@ -93,12 +95,12 @@ def read_costs(
         own=own,
         serial_hand_off=serial,
         overlapped_hand_off=overlapped,
-        verdict=_median_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
-        draft=_median(_outputs(crowds, steps)),
-        catch_up=_median_ms(_first_outputs(steps, chains)),
-        launch=_median_ms(_launches(events, after, ends)),
-        commit=_median_ms(commit),
-        undo=_median_ms(undone if len(undone) else commit),
+        verdict=_mean_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
+        draft=_mean(_outputs(crowds, steps)),
+        catch_up=_mean_ms(_first_outputs(steps, chains)),
+        launch=_mean_ms(_launches(events, after, ends)),
+        commit=_mean_ms(commit),
+        undo=_mean_ms(undone if len(undone) else commit),
         cut=_cut_ms(windows, events, by_rows),
     )
 
@@ -110,8 +112,8 @@ def _matrix(times: Sequence[Sequence[int]], n_stages: int) -> Ints:
 
 def _by_rows(own: dict[tuple[int, int], list[float]], n_stages: int) -> list[dict[int, float]]:
     rows, ms = np.array([rows for _, rows in own]), np.array(list(own.values()))
-    medians = {n: np.median(ms[rows == n], axis=0).tolist() for n in dict.fromkeys(rows.tolist())}
-    return [{n: of_stages[stage] for n, of_stages in medians.items()} for stage in range(n_stages)]
+    means = {n: np.mean(ms[rows == n], axis=0).tolist() for n in dict.fromkeys(rows.tolist())}
+    return [{n: of_stages[stage] for n, of_stages in means.items()} for stage in range(n_stages)]
 
 
 def _hand_offs(events: Events, fresh: Sequence[Passage], n_stages: int) -> tuple[list[float], list[float]]:
@@ -131,8 +133,8 @@ def _hand_offs(events: Events, fresh: Sequence[Passage], n_stages: int) -> tuple
         host = noticing + launch - _latest(staging, stage, "start_ns", ids, launch)
         by_flag = gap[ahead] if ahead.any() else start[:, stage] - launch
         by_host = gap + host if ahead.all() else gap[~ahead]
-        serial.append(max(0.0, _median_ms(by_host)))
-        overlapped.append(min(serial[-1], max(0.0, _median_ms(by_flag))))
+        serial.append(max(0.0, _mean_ms(by_host)))
+        overlapped.append(min(serial[-1], max(0.0, _mean_ms(by_flag))))
     return serial, overlapped
 
 
@@ -216,7 +218,7 @@ def _cut_ms(windows: Sequence[Passage], events: Events, by_rows: Sequence[dict[i
         for end in window.end_ns
         if end > missed[window.id]
     ]
-    return _median_ms(late) if late else CUT_SHARE * min(min(times.values()) for times in by_rows)
+    return _mean_ms(late) if late else CUT_SHARE * min(min(times.values()) for times in by_rows)
 
 
 def _rows(events: Events, kind: Kind) -> list[tuple[int, ...]]:
@@ -233,9 +235,9 @@ def _last(moments: Sequence[int], by: int) -> int:
     return moments[at - 1] if at else 0
 
 
-def _median_ms(ns: Sequence[int] | Ints) -> float:
-    return _median(np.asarray(ns)) / 1e6
+def _mean_ms(ns: Sequence[int] | Ints) -> float:
+    return _mean(np.asarray(ns)) / 1e6
 
 
-def _median(values: npt.NDArray[Any]) -> float:
-    return float(np.median(values)) if len(values) else 0.0
+def _mean(values: npt.NDArray[Any]) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
