@@ -99,7 +99,7 @@ $(VENV)/build-tools: | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/installed: $(VENV)/build-tools pyproject.toml README.md LICENSE $(PACKAGE)
-	@echo "building strata-tui and installing it into $(VENV)"
+	@echo "building strata-tui and installing it into $(VENV): minutes where the engine must be compiled"
 	@$(INSTALL) .
 	@touch $@
 

@@ -174,7 +174,7 @@ class Session {
     // The control thread's, during a request.
     const Request* request_ = nullptr;
     SwitchValues in_force_;
-    SwitchValues last_asked_;
+    std::optional<SwitchValues> last_asked_;  // none yet in this request: what can't apply is said
     uint32_t draft_asked_ = 0;
     int consumed_ = 0;  // rows that the state holds: line_[consumed_] is the next row 0
     int prompt_length_ = 0;

@@ -49,7 +49,7 @@ void Session::latch() {
         drafting_stopped_ = counting_.drafting_stopped = false;
         layer_drafted_ = layer_accepted_ = 0;
     }
-    const bool news = !(asked == last_asked_);
+    const bool news = asked != last_asked_;
     last_asked_ = asked;
     // Put together only when it is said: this runs at every verdict.
     const auto refuse = [&](const auto&... parts) {
@@ -72,8 +72,8 @@ void Session::latch() {
     else if (windows == 1 && n_stages != 2)
         refuse_windows(0, " needs exactly two stages, here are ", std::to_string(n_stages));
     else if (windows > std::max(1, p_.windows_allocated))  // a clamp never yields 1
-        refuse_windows(p_.windows_allocated, " is more than the ", std::to_string(p_.windows_allocated),
-                       " allocated at load (--pipeline-max, at most one a stage)");
+        refuse_windows(p_.windows_allocated, " is more than was allocated at load (--pipeline-max, two or more",
+                       ", at most one a stage)");
     if (in_force_.draft == DraftSource::mtp && !p_.split->mtp) {
         in_force_.draft = DraftSource::lookup;
         refuse("--draft mtp needs a draft layer, which this model file lacks; drafting by lookup");

@@ -1,5 +1,6 @@
 """Whatever can't be used gives one line that says what was expected and what came, and exit code 2."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -25,7 +26,10 @@ RUN = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2")
         ("--stages 5", "1 to 4", "5"),
         ("--stages 0", "1<=x<=32", "0"),
         ("--stages 33", "1<=x<=32", "33"),
-        ("--stages two", "integer", "two"),
+        ("--stages two", "a whole number, 1<=x<=32", "two"),
+        ("--stages 1_0", "a whole number, 1<=x<=32", "1_0"),
+        ("--threads ٣", "a whole number, 1<=x<=1024", "٣"),
+        ("--stages 2.0", "a whole number, 1<=x<=32", "2.0"),
         ("--device cpu,cpu,cpu --stages 2", "1 or 2 devices", "3"),
         ("--device gpu:0", "not in this version", "gpu:0"),
         ("--device paced:a100", "expected one of laptop", "a100"),
@@ -204,6 +208,28 @@ def test_a_recording_where_a_model_is_expected(
     assert strata("run", QWEN35, "--tokens", "1,2", "-n", "4", "--record", path).code == 0
     error = strata(*command[:1], path, *command[1:]).error
     assert f"got a recording: strata-tui replay {path} plays it" in error
+
+
+@pytest.mark.parametrize("ids", ["1,,2", ",1", "1;2", "1_0", "٣", "-1", "2147483648", "1,x"])
+def test_a_list_of_tokens_is_decimal_numbers(strata: Strata, ids: str) -> None:
+    error = strata("run", QWEN35, "--tokens", ids, "-n", "2").error
+    assert error == f"strata-tui: --tokens: expected ids like 12,7,301 or @FILE, got {ids!r}"
+
+
+def test_a_trace_has_a_name_that_tells_what_it_is(strata: Strata, tmp_path: Path) -> None:
+    path = tmp_path / "trace.txt"
+    error = strata(*RUN, "--trace", path).error
+    assert "--trace: expected a name that ends in .json.gz, .json, got trace.txt" in error
+    assert not path.exists()
+
+
+def test_a_folder_that_is_gone(strata: Strata, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with contextlib.chdir(gone):
+        gone.rmdir()
+        error = strata(*RUN, "--record", "a.strata", "--trace", "b.json").error
+    assert "the working folder is gone" in error or "a.strata" in error
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -133,7 +133,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_run(strata: Strata) -> None:
     ran = strata(*RUN, "--json", "--record", "/dev/full")
     assert ran.code == 1
     assert len(json.loads(ran.out)["token_ids"]) == 24
-    assert "the recording ended early: [Errno 28]" in ran.err and "Traceback" not in ran.err
+    assert "the recording ended early: No space left on device" in ran.err and "Traceback" not in ran.err
 
 
 def test_side_by_side_needs_a_terminal(strata: Strata, tmp_path: Path) -> None:

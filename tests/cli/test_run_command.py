@@ -233,6 +233,12 @@ def test_a_switch_that_cannot_apply_is_said_once_and_the_run_goes_on(strata: Str
         assert sum(words in line for line in result.err.splitlines()) == 1, result.err
 
 
+def test_a_draft_layer_that_is_asked_for_and_not_there_is_said(strata: Strata) -> None:
+    result = strata("run", LLAMA, "--tokens", TOKENS, "-n", "8", "--draft", "mtp")
+    assert result.err.count("--draft mtp needs a draft layer, which this model file lacks") == 1, result.err
+    assert "needs a draft layer" not in strata("run", LLAMA, "--tokens", TOKENS, "-n", "8").err
+
+
 def test_log_lines_go_to_a_file(strata: Strata, tmp_path: Path) -> None:
     log = tmp_path / "log"
     flags = ("run", QWEN35, "--tokens", TOKENS, "-n", "9", "--overlap", "--stages", "3")

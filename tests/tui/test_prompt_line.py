@@ -36,6 +36,22 @@ async def test_what_is_typed_right_behind_n_is_the_prompt() -> None:
         assert not seat.engine.switches.overlap and seat.app.face.text_panel.display
 
 
+async def test_what_is_typed_right_behind_the_prompt_are_commands() -> None:
+    """A letter is taken back before the next one is typed, and a paste is there when enter comes."""
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(100)
+        for key in ("n", "a", "b", "backspace", "c"):
+            seat.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        seat.app.post_message(events.Paste(" pasted"))
+        for key in ("enter", "o", "n", "x", "escape", "w"):
+            seat.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await seat.pilot.pause()
+        await seat.play(300)
+        assert seat.app.sitting.texts._request[1] == "ac pasted"
+        assert seat.engine.switches.overlap and seat.engine.switches.pipeline_windows > 1
+        assert seat.prompt.value == "x" and not seat.prompt.has_focus, "the next one, begun and left"
+
+
 async def test_enter_opens_the_prompt_and_escape_leaves_it() -> None:
     async with console() as seat:
         await seat.press("enter")

@@ -59,7 +59,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Modelled, not measured: means over what had to be drawn."""
+    """Modelled, not measured: means over what had to be drawn.
+
+    Attributes:
+        unsure: more programs at once than the cores that they move between, recorded one at a time: who would
+            wait for whom is the system's choice, and may cost what guesses gain.
+    """
 
     setting: Setting
     ms_per_window: float
@@ -68,6 +73,7 @@ class Prediction:
     launched: float  # guesses
     kept: float
     basis: tuple[str, ...]  # what it rests on, a line each
+    unsure: bool = False
     modelled: bool = True
 
     @property
@@ -148,6 +154,8 @@ class WhatIf:
             launched=played.launched,
             kept=played.kept,
             basis=tuple(self._basis(setting)),
+            unsure=not self._crowded_cores(self.recorded)
+            and any(cores.at_once > 1 for cores in self._crowded_cores(setting)),
         )
 
     def _crowded_cores(self, setting: Setting) -> list[SharedCores]:

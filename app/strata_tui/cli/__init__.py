@@ -28,7 +28,7 @@ def _run() -> object:
     import click
 
     from strata_tui.cli.group import cli
-    from strata_tui.errors import BadInput, StrataError
+    from strata_tui.errors import BadInput, StrataError, why
 
     _open_streams()
     try:
@@ -51,7 +51,8 @@ def _run() -> object:
     except OSError as error:
         if isinstance(error, BrokenPipeError) and error.filename is None:
             raise
-        return _fail(f"{error.filename or 'system'}: {error.strerror or error}", BAD_INPUT)
+        gone = isinstance(error, FileNotFoundError) and error.filename is None
+        return _fail("the working folder is gone" if gone else why(error), BAD_INPUT)
 
 
 def _open_streams() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from strata_tui.cli.numbers import Whole
 from strata_tui.cli.run_command import prompt_options, read_prompt
 from strata_tui.cli.run_options import MAX_TOKENS, MODEL, run_options
 from strata_tui.errors import BadInput
@@ -27,7 +28,7 @@ from strata_tui.files import regular
 @click.option(
     "--runs",
     metavar="N",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     default=5,
     show_default=True,
     help="Rounds of all arms.",
@@ -35,9 +36,7 @@ from strata_tui.files import regular
 @click.option("--fresh", is_flag=True, help="A process for every run.")
 @click.option("--bound", is_flag=True, help="Record events: how far is each arm from its lower bound?")
 @prompt_options
-@click.option(
-    "--prompt-tokens", metavar="N", type=click.IntRange(1, 1 << 24), help="Prompts of so many tokens."
-)
+@click.option("--prompt-tokens", metavar="N", type=Whole(1, 1 << 24), help="Prompts of so many tokens.")
 @click.option(
     "--prompt-from",
     metavar="DIR",

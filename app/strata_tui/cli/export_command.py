@@ -7,10 +7,6 @@ from pathlib import Path
 
 import click
 
-from strata_tui.errors import BadInput
-
-_ENDINGS = (".json.gz", ".json", ".csv")
-
 
 @click.command("export")
 @click.argument("recording", type=click.Path(path_type=Path))
@@ -26,13 +22,11 @@ def command(recording: Path, output: Path) -> None:
 
     RECORDING is a .strata file, or a text trace of the upstream engine.
     """
-    if not output.name.endswith(_ENDINGS):
-        raise BadInput(f"-o: expected a name that ends in {', '.join(_ENDINGS)}, got {output.name}")
-    from strata_tui.cli.outputs import apart, output_file
+    from strata_tui.cli.outputs import TRACES, apart, output_file
     from strata_tui.record.reading import open_recording
     from strata_tui.terminal_text import counted
 
-    output_file(output, "-o")
+    output_file(output, "-o", (*TRACES, ".csv"))
     apart({"-o": output}, {"the recording": recording})
     opened = open_recording(recording)
     if output.suffix == ".csv":

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from strata_tui.cli.numbers import Whole
 from strata_tui.cli.run_options import DRAFT_MODEL, kv_option
 from strata_tui.files import regular
 from strata_tui.terminal_text import layers
@@ -135,13 +136,9 @@ def _stage(stage: dict[str, int], context: int) -> str:
 
 @click.command("inspect")
 @click.argument("model", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--stages", metavar="N", type=click.IntRange(1, 32), help="Show a split over so many.  [default: 2]"
-)
+@click.option("--stages", metavar="N", type=Whole(1, 32), help="Show a split over so many.  [default: 2]")
 @click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: by bytes.")
-@click.option(
-    "--ctx", metavar="N", type=click.IntRange(1, 1 << 30), help="Tokens of context.  [default: as for run]"
-)
+@click.option("--ctx", metavar="N", type=Whole(1, 1 << 30), help="Tokens of context.  [default: as for run]")
 @kv_option("Type of the K/V cells.", default="f16")
 @DRAFT_MODEL
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -8,9 +8,17 @@ from pathlib import Path
 
 from strata_tui.errors import BadInput
 
+TRACES = (".json.gz", ".json")
 
-def output_file(path: Path, flag: str) -> Path:
-    """`path`, if a file can be made there: said before the work, not after it."""
+
+def output_file(path: Path, flag: str, endings: tuple[str, ...] = ()) -> Path:
+    """`path`, if a file can be made there: said before the work, not after it.
+
+    Args:
+        endings: of names that tell what is written; a device or a pipe has any name. None: any.
+    """
+    if endings and not path.name.endswith(endings) and (path.is_file() or not path.exists()):
+        raise BadInput(f"{flag}: expected a name that ends in {', '.join(endings)}, got {path.name}")
     if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise BadInput(f"{flag}: expected a file in a folder that can be written to, got {path}")
     return path

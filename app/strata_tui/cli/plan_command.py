@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from strata_tui.cli.numbers import Whole
 from strata_tui.cli.run_command import prompt_options, read_prompt
 from strata_tui.cli.run_options import MAX_TOKENS, MODEL, gather, run_options
 
@@ -19,7 +20,7 @@ from strata_tui.cli.run_options import MAX_TOKENS, MODEL, gather, run_options
 @click.option(
     "--runs",
     metavar="N",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     default=5,
     show_default=True,
     help="Rounds in which the best is measured.",

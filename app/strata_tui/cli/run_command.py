@@ -79,7 +79,7 @@ def command(
         recording_to,
         to_stdout,
     )
-    from strata_tui.cli.outputs import apart, output_file
+    from strata_tui.cli.outputs import TRACES, apart, output_file
     from strata_tui.report import pace_lines, request_lines, run_json, summary_lines
 
     apart(
@@ -87,7 +87,7 @@ def command(
         {"the model": model, "--draft-model": run.draft_model, "-f": Path(file) if file else None},
     )
     if trace is not None:
-        output_file(trace, "--trace")
+        output_file(trace, "--trace", TRACES)
     if record is not None:
         output_file(record, "--record")
     with log_lines(run) as log, open_engine(run) as engine:

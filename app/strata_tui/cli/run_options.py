@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from strata_tui.cli.numbers import Whole
 from strata_tui.errors import BadInput
 from strata_tui.files import read_up_to, regular
 from strata_tui.options import (
@@ -43,7 +45,7 @@ MAX_TOKENS = click.option(
     "-n",
     "max_tokens",
     metavar="N",
-    type=click.IntRange(0, (1 << 31) - 1),
+    type=Whole(0, (1 << 31) - 1),
     default=256,
     show_default=True,
     help="Tokens of a text at most; 0: up to the context.",
@@ -62,6 +64,7 @@ def kv_option(help: str, default: str | None = None) -> Callable[[Any], Any]:
     return click.option("--kv", metavar="f32|f16", callback=_known_cells, default=default, help=help)
 
 
+_IDS = re.compile(r"\s*[0-9]+((\s*,\s*|\s+)[0-9]+)*\s*,?\s*")
 _SWITCH_METAVARS = {"draft": "mtp|lookup|none|replay:Q", "draft_min_p": "P", "theta": "X"}
 
 
@@ -97,29 +100,25 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--profile", metavar="NAME|FILE", help="A run profile (strata-tui profiles) or a .toml file."
     ),
-    click.option("--stages", metavar="N", type=click.IntRange(1, 32), help="Number of stages.  [default: 2]"),
+    click.option("--stages", metavar="N", type=Whole(1, 32), help="Number of stages.  [default: 2]"),
     click.option("--split", metavar="K1,K2..|auto", help="First layer of each later stage; auto: by bytes."),
     click.option("--device", metavar="D,D..", help="Of each stage: cpu, cpu:THREADS@CORES, paced:PROFILE .."),
-    click.option(
-        "--threads", metavar="N", type=click.IntRange(1, 1024), help="Per stage.  [default: cores / stages]"
-    ),
+    click.option("--threads", metavar="N", type=Whole(1, 1024), help="Per stage.  [default: cores / stages]"),
     click.option(
         "--ctx",
         "context",
         metavar="N",
-        type=click.IntRange(1, 1 << 30),
+        type=Whole(1, 1 << 30),
         help="Tokens of context.  [default: the model's, 8192 at most]",
     ),
     kv_option("Type of K/V cells.  [default: f16]"),
-    click.option(
-        "--chunk", metavar="N", type=click.IntRange(1, 8192), help="Prompt rows at a time.  [default: 512]"
-    ),
+    click.option("--chunk", metavar="N", type=Whole(1, 8192), help="Prompt rows at a time.  [default: 512]"),
     click.option("--isa", metavar="NAME", help="CPU kernels: avx512, avx2, portable; STRATA_CPU_ISA."),
     *(_switch(switch.name) for switch in SWITCHES if switch.has_flag),
     click.option(
         "--pipeline-max",
         metavar="N",
-        type=click.IntRange(0, 32),
+        type=Whole(0, 32),
         help="Windows in flight allocated at load.  [default: --pipeline-windows; console: the stages]",
     ),
     click.option("--suffix-draft", is_flag=True, help="Another name of --draft lookup."),
@@ -337,12 +336,9 @@ def parse_ids(text: str) -> tuple[int, ...]:
     """Token ids: comma or space separated, or @FILE with such a list; @- reads standard input."""
     if text.startswith("@"):
         text = read_text("--tokens", text[1:])
-    try:
-        ids = tuple(int(part) for part in text.replace(",", " ").split())
-        if any(not 0 <= token < 1 << 31 for token in ids):
-            raise ValueError
-    except ValueError:
-        raise BadInput(f"--tokens: expected ids like 12,7,301 or @FILE, got {text[:60]!r}") from None
-    if not ids:
+    if not text.strip():
         raise BadInput("--tokens: expected at least one token, got none")
+    ids = _IDS.fullmatch(text) and tuple(int(part) for part in text.replace(",", " ").split())
+    if not ids or any(token >= 1 << 31 for token in ids):
+        raise BadInput(f"--tokens: expected ids like 12,7,301 or @FILE, got {text[:60]!r}")
     return ids

@@ -7,6 +7,7 @@ import importlib.util
 import click
 
 from strata_tui.cli import open_command
+from strata_tui.cli.numbers import Whole
 from strata_tui.cli.run_options import gather
 from strata_tui.errors import BadInput
 
@@ -15,7 +16,7 @@ from strata_tui.errors import BadInput
 @click.option(
     "--port",
     metavar="N",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     default=8023,
     show_default=True,
     help="Of 127.0.0.1; 0: any that is free.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from strata_tui.errors import why
 from strata_tui.events import Events, Kind
 from strata_tui.files import sole_writer
 from strata_tui.record.frames import EVENTS_A_FRAME, FrameKind, pack_events, packed, preamble
@@ -204,7 +205,7 @@ class Recorder:
                     self._write(self._taken())
                     file.flush()
         except Exception as error:  # the engine goes on; whoever records says so
-            self.error = f"the recording ended early: {error}"
+            self.error = f"the recording ended early: {why(error)}"
             self._closing = True
 
     def _taken(self) -> list[Entry]:

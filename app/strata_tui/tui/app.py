@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.command import CommandPalette
 from textual.dom import NoScreen
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import MountError
-from textual.widgets import Input
 
 from strata_tui.terminal_text import counted, printable
 from strata_tui.tui.commands import BY_NAME, COMMANDS, ONLY_A_REPLAY, SWITCHES_ARE_PAST, shown_keys
@@ -30,6 +28,8 @@ from strata_tui.tui.listening import Listening, MainScreen
 from strata_tui.tui.load import Cancelled, Load
 from strata_tui.tui.load_panel import OFTEN_S
 from strata_tui.tui.pace import Pace
+from strata_tui.tui.palette import Palette
+from strata_tui.tui.prompt_line import PromptLine
 from strata_tui.tui.texts import Texts
 from strata_tui.tui.themed import Themed
 
@@ -135,7 +135,7 @@ class Console(Listening, Themed):
         self.stylesheet.read(Path(__file__).parent / "strata.tcss")
         for screen in self.screen_stack:  # a quick hand has called for the help already
             self.stylesheet.update(screen)
-        self.face = Face(self.front, self.glyphs, self.tell, self.set_class)
+        self.face = Face(self.front, self.glyphs, self.tell, self.submit, self.set_class)
         try:
             await self.face.take_place()
         except (MountError, NoScreen):
@@ -258,19 +258,26 @@ class Console(Listening, Themed):
     # -- commands
 
     async def on_event(self, event: events.Event) -> None:
-        """A key is acted on before the next one is looked at: what is typed right behind `n` is the prompt.
+        """A key is acted on before the next one is looked at: what is typed right behind `n` is the prompt,
+        what is typed behind its end are commands.
 
-        Textual hands it to the screen first, and looks for its command when it comes back from there.
+        Textual hands it to the screen or the prompt first, which type what is a letter, and looks for its
+        command when it comes back from there: after the letters behind it.
         """
-        if isinstance(event, events.Key) and not event.is_forwarded and self._takes_commands:
-            for priority in (True, False):
-                if await self._check_bindings(event.key, priority=priority):
-                    return
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self._takes_keys:
+            if isinstance(self.focused, PromptLine) and await self.focused.typed(event):
+                return
+            if isinstance(event, events.Key):
+                for priority in (True, False):
+                    if await self._check_bindings(event.key, priority=priority):
+                        return
         await super().on_event(event)
 
     @property
-    def _takes_commands(self) -> bool:
-        return not self.is_leaving and self.focused is None and isinstance(self.screen, MainScreen)
+    def _takes_keys(self) -> bool:
+        if self.is_leaving or not isinstance(self.screen, MainScreen):
+            return False
+        return self.focused is None or isinstance(self.focused, PromptLine)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Before there is a model only some commands do something."""
@@ -353,13 +360,14 @@ class Console(Listening, Themed):
         if self.is_open:
             self.moving.leave()
 
-    def on_input_submitted(self, submitted: Input.Submitted) -> None:
-        prompt = submitted.value.strip("\n")
+    def submit(self) -> None:
+        """The prompt as it stands is the next one; without one the next of the list is."""
+        prompt = self.face.prompt.value.strip("\n")
         if self.is_open:
             texts = self.sitting.texts
             if prompt.strip() and isinstance(texts, Texts):
                 texts.give(prompt)
-                submitted.input.clear()
+                self.face.prompt.clear()
             else:
                 texts.skip()
         self.set_focus(None)
@@ -400,9 +408,8 @@ class Console(Listening, Themed):
         self.push_screen(Help(self.glyphs, self.keys, emulated))
 
     def action_command_palette(self) -> None:
-        """Textual's own words have an ellipsis, which is no ASCII."""
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(placeholder="search for a command", id="--command-palette"))
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
 
     def tell(self, line: str, severity: Severity = "information") -> None:
         self.notify(line, severity=severity, timeout=TOLD_S, markup=False)

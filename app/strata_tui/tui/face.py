@@ -45,11 +45,17 @@ class Face:
     Args:
         front: what is on the screen already.
         tell: takes a line to tell.
+        submit: takes the prompt as it stands.
         set_class: turns a class of the app on or off; the style sheet lays out by them.
     """
 
     def __init__(
-        self, front: Front, glyphs: Glyphs, tell: Callable[[str], None], set_class: SetClass
+        self,
+        front: Front,
+        glyphs: Glyphs,
+        tell: Callable[[str], None],
+        submit: Callable[[], None],
+        set_class: SetClass,
     ) -> None:
         keys = front.keys
         self._front = front
@@ -75,7 +81,7 @@ class Face:
             },
             (shown_keys(keys["look-back"])[0], shown_keys(keys["look-on"])[0]),
         )
-        self.prompt: PromptLine = PromptLine(tell, BY_NAME["chat"].action)
+        self.prompt: PromptLine = PromptLine(tell, submit, BY_NAME["chat"].action)
         self.prompt_state = PromptState(shown_keys(keys["chat"])[0], BY_NAME["chat"].action)
         self.asking = Container(self.prompt_state, self.prompt, id="asking")
         self.replay_bar: ReplayBar | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strata_tui.errors import why
 from strata_tui.terminal_text import counted
 from strata_tui.tui.export import dated, export
 
@@ -54,7 +55,7 @@ class Keeping:
         try:
             self._recorder = Recorder(path, opened.recording_header, opened.piece, new=True)
         except OSError as error:
-            self._desk.tell(f"nothing is recorded: {error}", "error")
+            self._desk.tell(f"nothing is recorded: {why(error)}", "error")
             return
         self._dropped_before = opened.engine.dropped_events
         self._sitting.texts.record_to(self._recorder)
@@ -88,7 +89,7 @@ class Keeping:
             with whole_file(path) as file:
                 file.write(text.encode())
         except OSError as error:
-            self._desk.tell(f"no profile was written: {error}", "error")
+            self._desk.tell(f"no profile was written: {why(error)}", "error")
         else:
             self._desk.tell_kept(f"{path.resolve()}; strata-tui --profile {path} starts with these switches")
 
@@ -105,7 +106,7 @@ class Keeping:
             try:
                 line = export(path, sitting.opened, events, let_go, sitting.begin_ns, view.dropped)
             except OSError as error:
-                self._desk.from_thread(self._desk.tell, f"no trace was written: {error}", "error")
+                self._desk.from_thread(self._desk.tell, f"no trace was written: {why(error)}", "error")
             else:
                 self._desk.from_thread(self._desk.tell_kept, line)
 

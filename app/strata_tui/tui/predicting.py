@@ -39,10 +39,16 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Model:
-    """What the model says; `off`: its ms per window of the present setting over the measured ones, less 1."""
+    """What the model says.
+
+    Attributes:
+        off: its ms per window of the present setting over the measured ones, less 1.
+        unsure: switches of which it says nothing: see `Prediction`.
+    """
 
     predictions: tuple[Predicted, ...]
     off: float
+    unsure: tuple[str, ...] = ()
 
     @property
     def gains(self) -> dict[str, float]:
@@ -144,14 +150,17 @@ def predicted(events: Events, label: ModelLabel, in_force: dict[str, Any], asked
     base = model.predict(now)
     if abs(model.off) > MOST_OFF:
         return Model((), model.off)
-    made = []
+    made, unsure = [], []
     for name, value in asked.items():
         if value == in_force.get(name) or (name == "draft_max" and value > now.draft_max):
             continue
         other = model.predict(replace(now, **{name: value}))
+        if other.unsure:
+            unsure.append(name)
+            continue
         gain = other.tokens_per_s / base.tokens_per_s - 1
         made.append(Predicted(name, value, gain, other.ms_per_window))
-    return Model(tuple(sorted(made, key=lambda prediction: -prediction.gain)), model.off)
+    return Model(tuple(sorted(made, key=lambda prediction: -prediction.gain)), model.off, tuple(unsure))
 
 
 def _setting(in_force: dict[str, Any]) -> tuple[Any, ...]:
@@ -167,4 +176,10 @@ def prediction_line(model: Model) -> str:
         f"{p.ms_per_window:.1f} ms/window"
         for p in model.predictions
     ]
-    return "; ".join(parts) + (f" (of what is in force it is {model.off:+.0%} off)" if parts else "")
+    rest = f" (of what is in force it is {model.off:+.0%} off)" if parts else ""
+    if model.unsure:
+        keys = " ".join(KEYS[name] for name in model.unsure)
+        parts.append(
+            f"{keys}: not predicted, more would run at once than there are cores; pinned stages can be"
+        )
+    return "; ".join(parts) + rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
@@ -18,16 +19,32 @@ class PromptLine(Listening, Input):
 
     Args:
         told: takes a line to tell.
+        submit: takes the line as it stands when enter is typed.
         change_state: the action, as textual calls it, that changes between chat and raw.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "change_state", "chat or raw", show=False)]
 
-    def __init__(self, told: Callable[[str], None], change_state: str) -> None:
+    def __init__(self, told: Callable[[str], None], submit: Callable[[], None], change_state: str) -> None:
         super().__init__(placeholder="n: a prompt of your own", compact=True, max_length=LONGEST)
         self._told = told
+        self._submit = submit
         self._change_state = change_state
         self._is_full = False  # and it has been said
+
+    async def typed(self, event: events.Key | events.Paste) -> bool:
+        """Takes text in; False: it is none."""
+        if isinstance(event, events.Paste):
+            self._on_paste(event)
+            return True
+        if event.is_printable:
+            await self._on_key(event)
+            return True
+        return False
+
+    async def action_submit(self) -> None:
+        """At once: a message would come behind the keys that wait."""
+        self._submit()
 
     async def action_change_state(self) -> None:
         """While a prompt is typed, letters are letters."""
