@@ -279,7 +279,11 @@ class Engine:
         self.n_vocab = self.native.n_vocab
         self.context = self.native.context
         self.has_draft_layer = self.native.has_draft_layer
-        self.shared_cores = () if self.emulated else shared_cores(devices, cores, self.has_draft_layer)
+        pinned = [
+            device if stage.pinned else dataclasses.replace(device, cores=())
+            for device, stage in zip(devices, self.stages, strict=True)
+        ]
+        self.shared_cores = () if self.emulated else shared_cores(pinned, cores, self.has_draft_layer)
         self.pipeline_max = self.native.pipeline_max
         self._notices = [*crowded(devices, len(cores)), *_refused_pins(self.stages)]
         self._said: set[str] = set()  # of these lines, those that are said once

@@ -18,7 +18,7 @@ from strata_tui.analysis.simulator import simulate
 from strata_tui.analysis.tape import read_tape
 from strata_tui.analysis.what_if import ENGINE, Setting, WhatIf
 from strata_tui.errors import BadInput
-from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, HOST_LANE, Events, Kind
 from strata_tui.paced import HandOffTimes
 from strata_tui.placement import SharedCores
 
@@ -136,7 +136,7 @@ def test_what_the_model_misses_of_the_recording_is_missed_in_no_prediction() -> 
 def test_what_a_crowd_costs_beyond_even_shares_is_not_taken_along() -> None:
     """Three programs at once on two cores; what that took is no sign of what one at a time would."""
     right = true_text(3)
-    crowded = replace(SERIAL, pipeline_windows=2)
+    crowded = replace(SERIAL, pipeline_windows=3)
     events = events_of(played(crowded, right), RIG, right)
     model = WhatIf(events, 3, crowded, [SharedCores(EVERY_LANE, 2)])
     alone, beside = model.predict(SERIAL).ms_per_window, model.predict(crowded).ms_per_window
@@ -145,8 +145,43 @@ def test_what_a_crowd_costs_beyond_even_shares_is_not_taken_along() -> None:
     assert any("the crowd's" in line for line in model.predict(SERIAL).basis)
     assert model.predict(crowded).ms_per_window > beside * 1.25
     roomy = WhatIf(events, 3, crowded, [SharedCores(EVERY_LANE, 3)])
+    undisturbed = roomy.predict(SERIAL).ms_per_window * (1 + roomy.off)
     roomy.off = -0.3
-    assert roomy.predict(SERIAL).ms_per_window == pytest.approx(alone / 0.7, rel=0.05)
+    assert roomy.predict(SERIAL).ms_per_window == pytest.approx(undisturbed / 0.7)
+
+
+def test_of_more_programs_than_cores_to_move_between_nothing_is_sure() -> None:
+    """Here no draft layer runs: with two windows in flight two programs do."""
+    right, three = true_text(3), replace(SERIAL, pipeline_windows=3)
+    serial = events_of(played(SERIAL, right), RIG, right)
+    two_cores, pinned = (
+        [SharedCores(EVERY_LANE, 2)],
+        [SharedCores((0, 1), 1), SharedCores((2, DRAFT_LANE), 1)],
+    )
+
+    def unsure(events: Events, recorded: Setting, shared: list[SharedCores], setting: Setting) -> bool:
+        return WhatIf(events, 3, recorded, shared).predict(setting).unsure
+
+    assert unsure(serial, SERIAL, two_cores, three)
+    assert not unsure(serial, SERIAL, two_cores, replace(SERIAL, pipeline_windows=2))
+    assert not unsure(serial, SERIAL, two_cores, SERIAL)
+    assert not unsure(serial, SERIAL, pinned, three), "a core shared evenly is known well"
+    assert not unsure(events_of(played(three, right), RIG, right), three, two_cores, three), "recorded so"
+
+
+def test_a_pause_is_no_part_of_what_anything_costs() -> None:
+    """One of a second, behind the tenth verdict."""
+    right, second = true_text(3), 1_000_000_000
+    events = np.sort(events_of(played(SERIAL, right), RIG, right), order="start_ns")
+    verdict = events[events["kind"] == Kind.verdict][9]
+    at = int(verdict["start_ns"] + verdict["dur_ns"])
+    later = events.copy()
+    later["start_ns"][events["start_ns"] >= at] += second
+    paused = np.zeros(1, EVENT_DTYPE)
+    paused["start_ns"], paused["dur_ns"], paused["kind"], paused["stage"] = at, second, Kind.paused, HOST_LANE
+    model = WhatIf(np.sort(np.concatenate([later, paused]), order="start_ns"), 3, SERIAL)
+    assert model.costs == WhatIf(events, 3, SERIAL).costs
+    assert abs(model.off) < 0.02
 
 
 def test_another_link_and_balanced_stages() -> None:

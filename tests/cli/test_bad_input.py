@@ -30,6 +30,7 @@ RUN = ("run", QWEN35, "--tokens", "1,2,3", "-n", "2")
         ("--stages 1_0", "a whole number, 1<=x<=32", "1_0"),
         ("--threads ٣", "a whole number, 1<=x<=1024", "٣"),
         ("--stages 2.0", "a whole number, 1<=x<=32", "2.0"),
+        ("--stages " + "9" * 5000, "a whole number, 1<=x<=32", "9" * 60),
         ("--device cpu,cpu,cpu --stages 2", "1 or 2 devices", "3"),
         ("--device gpu:0", "not in this version", "gpu:0"),
         ("--device paced:a100", "expected one of laptop", "a100"),
@@ -210,10 +211,10 @@ def test_a_recording_where_a_model_is_expected(
     assert f"got a recording: strata-tui replay {path} plays it" in error
 
 
-@pytest.mark.parametrize("ids", ["1,,2", ",1", "1;2", "1_0", "٣", "-1", "2147483648", "1,x"])
+@pytest.mark.parametrize("ids", ["1,,2", ",1", "1;2", "1_0", "٣", "-1", "2147483648", "1,x", "9" * 5000])
 def test_a_list_of_tokens_is_decimal_numbers(strata: Strata, ids: str) -> None:
     error = strata("run", QWEN35, "--tokens", ids, "-n", "2").error
-    assert error == f"strata-tui: --tokens: expected ids like 12,7,301 or @FILE, got {ids!r}"
+    assert error == f"strata-tui: --tokens: expected ids like 12,7,301 or @FILE, got {ids[:60]!r}"
 
 
 def test_a_trace_has_a_name_that_tells_what_it_is(strata: Strata, tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_a_folder_that_is_gone(strata: Strata, tmp_path: Path) -> None:
     with contextlib.chdir(gone):
         gone.rmdir()
         error = strata(*RUN, "--record", "a.strata", "--trace", "b.json").error
-    assert "the working folder is gone" in error or "a.strata" in error
+    assert error == "strata-tui: the working folder is gone"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

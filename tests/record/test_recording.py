@@ -15,9 +15,10 @@ from reference.events import decode_run, make
 from strata_tui.analysis.pipeline_log import PipelineLog
 from strata_tui.analysis.view import View
 from strata_tui.errors import BadInput
-from strata_tui.events import EVENT_DTYPE, Events, Kind
+from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind
 from strata_tui.options import GREEDY
 from strata_tui.paced import HandOffTimes
+from strata_tui.placement import SharedCores
 from strata_tui.record.compare import compare
 from strata_tui.record.comparison_report import comparison_json, comparison_lines
 from strata_tui.record.playback import Playback
@@ -228,6 +229,22 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
 STAGE = HEADER["stages"][0]
 
 
+def test_which_lanes_shared_cores(tmp_path: Path) -> None:
+    """Predictions of a replay rest on it; a lane that there is not has no program."""
+
+    def read(*cores: dict[str, Any]) -> tuple[SharedCores, ...]:
+        header = {**HEADER, "shared_cores": list(cores)}
+        return read_recording(record(tmp_path / "a.strata", decode_run(3), header=header)).shared_cores
+
+    assert read() == ()
+    assert read_recording(record(tmp_path / "b.strata", decode_run(3))).shared_cores == ()
+    assert read(
+        {"lanes": [1, 0], "at_once": 1},
+        {"lanes": [DRAFT_LANE, 77], "at_once": 2},
+        {"lanes": [9], "at_once": 3},
+    ) == (SharedCores((0, 1), 1), SharedCores((DRAFT_LANE,), 2))
+
+
 def test_the_hand_offs_of_an_emulated_rig(tmp_path: Path) -> None:
     def read(**hand_off_ms: float) -> list[HandOffTimes | None]:
         first, second = HEADER["stages"]
@@ -250,6 +267,11 @@ def test_the_hand_offs_of_an_emulated_rig(tmp_path: Path) -> None:
         ("stages", [{**STAGE, "hand_off_ms": {"serial": -1}}]),
         ("stages", [{**STAGE, "hand_off_ms": {"serial": 1e9}}]),
         ("stages", [{**STAGE, "hand_off_ms": [1]}]),
+        ("shared_cores", 2),
+        ("shared_cores", [{"lanes": [0, -1], "at_once": 1}]),
+        ("shared_cores", [{"lanes": "01", "at_once": 1}]),
+        ("shared_cores", [{"lanes": [0], "at_once": 0}]),
+        ("shared_cores", [{"at_once": 1}]),
         ("n_layers", -1),
         ("n_layers", "8"),
         ("emulated", 1),

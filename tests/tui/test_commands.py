@@ -69,7 +69,10 @@ def test_every_binding_is_a_command_of_the_help() -> None:
     told = dict(keys({command.name: command.keys for command in COMMANDS}))
     assert len(told) == len(COMMANDS) == len(Console.BINDINGS)
     assert (
-        "? h" not in told and told["?"] == "every key and word" and "n enter" in told and "shift-left" in told
+        "? h" not in told
+        and told["?"] == "help: every key and word"
+        and "n enter" in told
+        and "shift-left" in told
     )
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
     used = [key for command in COMMANDS for key in command.keys.split(",")]

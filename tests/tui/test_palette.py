@@ -38,5 +38,8 @@ async def test_keys_before_its_list_is_there_do_no_harm(key: str, size: tuple[in
         await seat.play(100)
         await burst(seat, ["ctrl+p", key, key, key])
         await seat.press("pagedown", ms=100)
-        await seat.play(100)
-        assert seat.app.is_running
+        while len(seat.app.screen_stack) > 1:
+            await seat.press("escape", ms=100)
+        overlap = seat.engine.switches.overlap
+        await seat.press("escape", "o")
+        assert seat.engine.switches.overlap != overlap, "the console takes keys as before"

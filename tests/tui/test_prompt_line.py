@@ -1,5 +1,6 @@
 """Prompts and the ends of texts."""
 
+import asyncio
 import threading
 
 import pytest
@@ -50,6 +51,42 @@ async def test_what_is_typed_right_behind_the_prompt_are_commands() -> None:
         assert seat.app.sitting.texts._request[1] == "ac pasted"
         assert seat.engine.switches.overlap and seat.engine.switches.pipeline_windows > 1
         assert seat.prompt.value == "x" and not seat.prompt.has_focus, "the next one, begun and left"
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+async def test_a_prompt_is_typed_however_its_keys_come(turns: int) -> None:
+    """The word of the focus comes behind the first letters, and takes none of them away."""
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(100)
+        for keys in ("nhello", "ab", "c"):
+            for key in keys:
+                seat.app.post_message(events.Key(key, key))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await seat.pilot.pause()
+        assert seat.prompt.value == "helloabc"
+        await seat.press("escape")
+        await seat.press("n")
+        await seat.press("d")
+        assert seat.prompt.value == "helloabcd", "what was begun is gone on with"
+
+
+async def test_alt_and_a_letter_is_no_letter_of_the_prompt() -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(100)
+        await seat.press("n", "h")
+        seat.app.post_message(events.Key("alt+o", "o"))
+        await seat.press("i")
+        assert seat.prompt.value == "hi"
+
+
+async def test_of_several_lines_the_first_is_taken_and_that_is_said() -> None:
+    async with console(max_tokens=10_000) as seat:
+        await seat.play(100)
+        await seat.press("n")
+        seat.app.post_message(events.Paste("one\ntwo"))
+        await seat.pilot.pause()
+        assert seat.prompt.value == "one" and "one line: the first of what was pasted" in seat.notes
 
 
 async def test_enter_opens_the_prompt_and_escape_leaves_it() -> None:

@@ -77,6 +77,7 @@ def read_costs(
         return None
     fresh = [window for window in verified if not window.kept]
     after = [(before, window) for before, window in pairwise(verified) if not window.kept]
+    after = [(before, window) for before, window in after if not window.held_ns] or after
     steps = _draft_steps(events)
     ends = [end for _, end, _ in steps]
     chains = [(before, w) for before, w in after if w.rows > 1]
@@ -195,18 +196,20 @@ def _first_outputs(
 def _launches(
     events: Events, after: Sequence[tuple[Passage, Passage]], draft_ends: Sequence[int]
 ) -> list[int]:
-    """From the last thing that a fresh window waited for to its start on stage 0."""
+    """From the last thing that a fresh window waited for to its start on stage 0, less held time."""
     programs = events[(events["stage"] == 0) & np.isin(events["kind"], (Kind.run, Kind.commit, Kind.undo))]
     ends = np.sort(programs["start_ns"] + programs["dur_ns"]).tolist()
-    return [
+    waits = [
         window.start_ns[0]
         - max(
             before.verdict_ns,
             _last(draft_ends, window.built_ns) if window.rows > 1 else 0,
             _last(ends, window.start_ns[0]),
         )
+        - window.held_ns
         for before, window in after
     ]
+    return [max(0, wait) for wait in waits]
 
 
 def _cut_ms(windows: Sequence[Passage], events: Events, by_rows: Sequence[dict[int, float]]) -> float:

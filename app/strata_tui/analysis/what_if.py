@@ -20,7 +20,7 @@ from strata_tui.analysis.schedule import Rig, Switches, Verdict, Window
 from strata_tui.analysis.simulator import play
 from strata_tui.analysis.tape import Tape, read_tape
 from strata_tui.errors import BadInput
-from strata_tui.events import DRAFT_LANE, Events
+from strata_tui.events import DRAFT_LANE, Events, Kind
 from strata_tui.paced import HandOffTimes
 from strata_tui.placement import SharedCores
 
@@ -118,13 +118,13 @@ class WhatIf:
         hand_offs: Sequence[HandOffTimes | None] = (),
     ) -> None:
         windows = passages(events)
-        costs = read_costs(events, windows, n_stages, shared)
+        self.n_stages, self.recorded, self.shared = n_stages, recorded, tuple(shared)
+        self._drafting = bool((events["kind"] == Kind.draft_step).any())
+        costs = read_costs(events, windows, n_stages, self._crowded_cores(recorded))
         if costs is None:
             raise BadInput("[what-if] expected a text with all its events, got none that is complete")
-        self.recorded = recorded
         self.costs: Costs = costs
         self.tape: Tape = read_tape(events, windows)
-        self.n_stages, self.shared = n_stages, tuple(shared)
         self.hand_offs = [*hand_offs, *[None] * n_stages][1:n_stages]
         own = self._played(recorded)
         n_verified = sum(window.verified for window in windows)
@@ -166,7 +166,8 @@ class WhatIf:
             cores
             for cores in self.shared
             for stages in [sum(lane != DRAFT_LANE for lane in cores.lanes)]
-            if min(setting.pipeline_windows, stages) + (DRAFT_LANE in cores.lanes) > cores.at_once
+            for drafting in [self._drafting and DRAFT_LANE in cores.lanes]
+            if min(setting.pipeline_windows, stages) + drafting > cores.at_once
         ]
 
     def _off(self, setting: Setting) -> float:
@@ -198,12 +199,14 @@ class WhatIf:
             position += accepted + 1
         rig, switches = self._rig(setting), self._switches(setting, tape)
         windows, steps = play(rig, switches, timed)
-        for _ in range(ROUNDS if self._crowded_cores(setting) else 0):
-            windows, steps = play(*self._crowded(rig, timed, windows, steps, switches))
+        crowded = self._crowded_cores(setting)
+        for _ in range(ROUNDS if crowded else 0):
+            windows, steps = play(*self._crowded(crowded, rig, timed, windows, steps, switches))
         return windows
 
     def _crowded(
         self,
+        shared: Sequence[SharedCores],
         rig: Rig,
         alone: Sequence[Verdict],
         windows: Sequence[Window],
@@ -216,7 +219,7 @@ class WhatIf:
             for s in range(self.n_stages)
         ]
         drafts = np.array(steps).reshape(-1, 2)
-        crowds = Crowds({**dict(enumerate(runs)), DRAFT_LANE: drafts}, self.shared)
+        crowds = Crowds({**dict(enumerate(runs)), DRAFT_LANE: drafts}, shared)
         of_runs = [iter(crowds.lost_ms(s, *of.T).tolist()) for s, of in enumerate(runs)]
         lost = [[next(of_runs[s]) for s in range(len(window.end_ms))] for window in windows]
         of_verified = [ms for ms, window in zip(lost, windows, strict=True) if window.verified]

@@ -51,8 +51,15 @@ def _run() -> object:
     except OSError as error:
         if isinstance(error, BrokenPipeError) and error.filename is None:
             raise
-        gone = isinstance(error, FileNotFoundError) and error.filename is None
-        return _fail("the working folder is gone" if gone else why(error), BAD_INPUT)
+        return _fail(why(error) if _has_folder() else "the working folder is gone", BAD_INPUT)
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _open_streams() -> None:

@@ -15,7 +15,7 @@ def output_file(path: Path, flag: str, endings: tuple[str, ...] = ()) -> Path:
     """`path`, if a file can be made there: said before the work, not after it.
 
     Args:
-        endings: of names that tell what is written; a device or a pipe has any name. None: any.
+        endings: of names that tell what is written; a device or a pipe has any. Empty: any name.
     """
     if endings and not path.name.endswith(endings) and (path.is_file() or not path.exists()):
         raise BadInput(f"{flag}: expected a name that ends in {', '.join(endings)}, got {path.name}")

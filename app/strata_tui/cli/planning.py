@@ -25,7 +25,7 @@ from strata_tui.placement import place
 from strata_tui.plan.balance import balanced_by_time, scaled_to, stages_ms
 from strata_tui.plan.measuring import probe
 from strata_tui.plan.placed import Placed, placed
-from strata_tui.plan.proposals import CHOSEN, Proposal, as_asked, propose
+from strata_tui.plan.proposals import CHOSEN, Proposal, as_asked, in_order, propose
 from strata_tui.plan.report import Plan
 from strata_tui.profile_text import profile_text
 
@@ -140,7 +140,7 @@ def _propose(plan: Plan, engine: Engine) -> None:
         if i == 0:
             plan.asked = next(p for p in proposals if p.switches == asked)
         found += proposals
-    plan.proposals = sorted(found, key=lambda p: -p.prediction.tokens_per_s)
+    plan.proposals = sorted(found, key=in_order)
 
 
 def _confirm(

@@ -64,7 +64,7 @@ def kv_option(help: str, default: str | None = None) -> Callable[[Any], Any]:
     return click.option("--kv", metavar="f32|f16", callback=_known_cells, default=default, help=help)
 
 
-_IDS = re.compile(r"\s*[0-9]+((\s*,\s*|\s+)[0-9]+)*\s*,?\s*")
+_IDS = re.compile(r"\s*[0-9]{1,10}((\s*,\s*|\s+)[0-9]{1,10})*\s*,?\s*")
 _SWITCH_METAVARS = {"draft": "mtp|lookup|none|replay:Q", "draft_min_p": "P", "theta": "X"}
 
 

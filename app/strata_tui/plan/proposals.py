@@ -76,6 +76,11 @@ def candidates(n_stages: int, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+def in_order(proposal: Proposal) -> tuple[bool, float]:
+    """The best first."""
+    return proposal.prediction.unsure, -proposal.prediction.tokens_per_s
+
+
 def propose(
     split: Sequence[int],
     serial: Measured,
@@ -84,7 +89,7 @@ def propose(
     shared_cores: Sequence[SharedCores] = (),
     hand_offs: Sequence[HandOffTimes | None] = (),
 ) -> list[Proposal]:
-    """Every candidate on this split, the most tokens per second first.
+    """Every candidate on this split, the most tokens per second first; those that are unsure come last.
 
     Args:
         serial: one window at a time.
@@ -106,4 +111,4 @@ def propose(
         setting = Setting.of({**recorded.run.in_force, **switches}, allocated=max(2, n_stages))
         prediction = models[bool(switches["pipeline_windows"])].predict(setting)
         proposals.append(Proposal(tuple(split), switches, prediction))
-    return sorted(proposals, key=lambda p: -p.prediction.tokens_per_s)
+    return sorted(proposals, key=in_order)

@@ -52,6 +52,7 @@ def recording_header(engine: Engine) -> dict[str, Any]:
         "emulated": engine.emulated,
         "has_draft_layer": engine.has_draft_layer,
         "pipeline_max": engine.pipeline_max,
+        "shared_cores": [asdict(cores) for cores in engine.shared_cores],
         **switches,
         "unix_offset_ns": time.time_ns() - engine.now_ns(),
     }

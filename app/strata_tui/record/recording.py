@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from strata_tui.errors import BadInput
 from strata_tui.events import DRAFT_LANE, EVENT_DTYPE, Events, Kind, WindowFate
 from strata_tui.paced import MAX_PROGRAM_MS, HandOffTimes
+from strata_tui.placement import SharedCores
 from strata_tui.record.checked import Checked
 from strata_tui.record.frames import Frame, FrameKind, read_preamble, unpack_events, whole_frames
 from strata_tui.record.trace import TraceMeta
@@ -86,6 +87,7 @@ class Recording:
         stages: at least one.
         switches: in force when the recording began, by name; what is missing is not known.
         asked: what was asked for then; a rig that can't have it runs with what it can.
+        shared_cores: which stages (and the draft layer) ran on the same cores; none: not known, or emulated.
         kv, numerics: the type of K/V cells, and kernels of equal bits: texts depend on both; "" = not known.
         events: [n] in the order in which they were drained; their fields are in range.
         note: a line on what is missing at the end; "" = nothing.
@@ -117,6 +119,7 @@ class Recording:
     kv: str = ""
     numerics: str = ""
     asked: dict[str, Any] = field(default_factory=dict)
+    shared_cores: tuple[SharedCores, ...] = ()
 
     def trace_meta(self) -> TraceMeta:
         """What stands in a Chrome trace of it."""
@@ -304,6 +307,7 @@ def _read_header(name: str, header: Checked) -> Recording:
         emulated=header.flag("emulated"),
         has_draft_layer=has_draft_layer,
         pipeline_max=pipeline_max,
+        shared_cores=tuple(_shared_cores(header, len(stages))),
         switches=in_force,
         asked=asked,
         unix_offset_ns=header.whole("unix_offset_ns", least=-MAX_NS, most=MAX_NS),
@@ -311,6 +315,15 @@ def _read_header(name: str, header: Checked) -> Recording:
         kv=line("kv"),
         numerics=line("numerics"),
     )
+
+
+def _shared_cores(header: Checked, n_stages: int) -> Iterator[SharedCores]:
+    """None where the file doesn't tell; a lane that there is not has no program."""
+    for cores in header.items("shared_cores") if header.has("shared_cores") else ():
+        lanes = tuple(sorted({lane for lane in cores.ids("lanes") if lane < n_stages or lane == DRAFT_LANE}))
+        at_once = cores.whole("at_once", least=1, most=1 << 16)
+        if lanes:
+            yield SharedCores(lanes, at_once)
 
 
 def _hand_off(stage: Checked) -> HandOffTimes | None:

@@ -102,7 +102,9 @@ COMMANDS = (
         "freeze",
         of_replay="pause",
     ),
-    Command("help", "question_mark", "every key and word", lambda c: c.show_help(), "", "help", always=True),
+    Command(
+        "help", "question_mark", "help: every key and word", lambda c: c.show_help(), "", "help", always=True
+    ),
     Command("quit", "q", "quit", lambda c: c.exit(), "", "quit", always=True, listed=False),
     Command(
         "prompt",

@@ -160,6 +160,7 @@ def recorded_label(recording: Recording) -> ModelLabel:
         has_draft_layer=recording.has_draft_layer,
         emulated=recording.emulated,
         pipeline_max=recording.pipeline_max,
+        shared_cores=recording.shared_cores,
         hand_offs=tuple(stage.hand_off_ms for stage in recording.stages),
     )
 

@@ -22,7 +22,7 @@ class Palette(CommandPalette):
 
     @on(OptionList.OptionSelected)
     def _choose_once(self, event: OptionList.OptionSelected) -> None:
-        if self._has_chosen:
+        if self._has_chosen or self._is_dismissed:
             _drop(event)
         self._has_chosen = True
 

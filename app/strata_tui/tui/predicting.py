@@ -176,10 +176,11 @@ def prediction_line(model: Model) -> str:
         f"{p.ms_per_window:.1f} ms/window"
         for p in model.predictions
     ]
-    rest = f" (of what is in force it is {model.off:+.0%} off)" if parts else ""
+    if parts:
+        parts[-1] += f" (of what is in force it is {model.off:+.0%} off)"
     if model.unsure:
         keys = " ".join(KEYS[name] for name in model.unsure)
         parts.append(
-            f"{keys}: not predicted, more would run at once than there are cores; pinned stages can be"
+            f"{keys}: not predicted, more programs at once than cores, and stages not pinned to them"
         )
-    return "; ".join(parts) + rest
+    return "; ".join(parts)

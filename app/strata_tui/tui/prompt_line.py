@@ -26,7 +26,11 @@ class PromptLine(Listening, Input):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "change_state", "chat or raw", show=False)]
 
     def __init__(self, told: Callable[[str], None], submit: Callable[[], None], change_state: str) -> None:
-        super().__init__(placeholder="n: a prompt of your own", compact=True, max_length=LONGEST)
+        # What was begun is gone on with. A selection is made when the focus is told, and would take in what
+        # has been typed by then.
+        super().__init__(
+            placeholder="n: a prompt of your own", compact=True, max_length=LONGEST, select_on_focus=False
+        )
         self._told = told
         self._submit = submit
         self._change_state = change_state
@@ -36,11 +40,12 @@ class PromptLine(Listening, Input):
         """Takes text in; False: it is none."""
         if isinstance(event, events.Paste):
             self._on_paste(event)
+            if len(event.text.splitlines()) > 1:
+                self._told("a prompt typed here is one line: the first of what was pasted")
             return True
-        if event.is_printable:
+        if event.is_printable and not event.key.startswith("alt+"):  # escape and a letter in one: no text
             await self._on_key(event)
-            return True
-        return False
+        return event.is_printable
 
     async def action_submit(self) -> None:
         """At once: a message would come behind the keys that wait."""
