@@ -17,7 +17,7 @@ async def burst(seat: Seat, keys: Sequence[str]) -> None:
         await seat.pilot.pause()
 
 
-@pytest.mark.parametrize("enters", [1, 2, 3, 5])
+@pytest.mark.parametrize("enters", [2, 5])
 async def test_a_command_is_run_once_however_often_enter_is_typed(enters: int) -> None:
     async with console(max_tokens=10_000) as seat:
         await seat.play(100)
@@ -31,7 +31,7 @@ async def test_a_command_is_run_once_however_often_enter_is_typed(enters: int) -
         assert seat.app.is_running
 
 
-@pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "home", "end", "enter", "escape"])
+@pytest.mark.parametrize("key", ["pagedown", "up", "enter"])
 @pytest.mark.parametrize("size", [(120, 40), (10, 3)])
 async def test_keys_before_its_list_is_there_do_no_harm(key: str, size: tuple[int, int]) -> None:
     async with console(max_tokens=10_000, size=size) as seat:
