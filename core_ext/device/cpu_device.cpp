@@ -22,10 +22,20 @@ CpuDevice::CpuDevice(const CpuSpec& spec, int lane, Word& done)
     : label_(spec.label()), pace_(Pace::make(spec.pace, lane)), done_(done) {
     try {
         // A program's end must not wait for another's work. The draft layer's steps are shorter than a
-        // wake-up.
-        team_.emplace(spec.threads, spec.cores, has_clock() && lane != DRAFT_LANE);
-        worker_ = std::thread([this, &spec] {
+        // wake-up: its worker computes them itself.
+        const bool apart = has_clock() && lane != DRAFT_LANE;
+        team_.emplace(spec.threads, spec.cores,
+                      apart                  ? Team::Manner::apart
+                      : spec.pace.emulated() ? Team::Manner::courteous
+                                             : Team::Manner::plain);
+        worker_ = std::thread([this, &spec, apart] {
             pinned_ = pin_thread(spec.cores);
+            if (has_clock() && !apart) {
+                sleep_exactly();
+                make_way();
+            } else if (pace_) {
+                wake_promptly();
+            }
             started_.count_down();
             serve();
         });
@@ -51,7 +61,6 @@ Ticket CpuDevice::submit(Program& program) {
 }
 
 void CpuDevice::serve() {
-    if (pace_) wake_promptly();
     for (Ticket next = 1;; ++next) {
         while (!submitted_.wait_ge(next, WAIT_BOUND_NS)) {
         }

@@ -8,8 +8,10 @@
 
 namespace strata {
 
-// A sleep may end this much late, so the rest is spun away. Small: several stages share a core.
-constexpr uint64_t SPIN_NS = 50'000;
+// A core that has slept for milliseconds is late to wake, a virtual one by hundreds of microseconds; one that
+// has slept a moment by tens. So the last moment but one is a short sleep, and the last is spun away: it is
+// small, since several stages share a core.
+constexpr uint64_t NAP_NS = 300'000, SPIN_NS = 50'000;
 
 constexpr std::array<const char*, N_PROGRAM_KINDS> NAMES{"forward", "publish", "commit",   "undo",
                                                          "draft",   "chunk",   "hand_off", "verdict"};
@@ -109,8 +111,15 @@ uint64_t Pace::book(const Execution& execution) noexcept { return hold(execution
 
 bool Pace::sleep_until(uint64_t end_ns, ProgramKind kind, uint32_t window) noexcept {
     Word& over = part_of_a_run(kind) ? runs_over_ : all_over_;
-    for (uint64_t now = now_ns(); now + SPIN_NS < end_ns; now = now_ns())
-        if (over.wait_ge(window, end_ns - SPIN_NS - now, 0)) return false;
+    for (const uint64_t ahead : {NAP_NS, SPIN_NS}) {
+        if (now_ns() + ahead >= end_ns) continue;
+        appointment_.make(end_ns - ahead);
+        bool is_over = false;
+        for (uint64_t now = now_ns(); !is_over && now + ahead < end_ns; now = now_ns())
+            is_over = over.wait_ge(window, end_ns - ahead - now, 0);
+        appointment_.keep();
+        if (is_over) return false;
+    }
     while (now_ns() < end_ns) {
         if (over.value() >= window) return false;
         spin_pause();

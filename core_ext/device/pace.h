@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/word.h"
+#include "device/appointment.h"
 
 namespace strata {
 
@@ -133,6 +134,7 @@ class Pace {
         std::array<std::atomic<uint32_t>, LATE_STEPS> late{};  // holds by how late they ended
     };
     std::array<Kept, N_PROGRAM_KINDS> kept_;
+    Appointment appointment_;
     Word runs_over_;  // forward programs of windows up to this one are cut
     Word all_over_;   // and all their others
 };

@@ -4,11 +4,12 @@
 
 namespace strata {
 
-Team::Team(int n_threads, std::vector<int> cores, bool apart)
-    : barrier_(n_threads), cores_(std::move(cores)), apart_(apart) {
-    for (int i = 0; i < n_threads; ++i) members_.push_back({i, n_threads, &barrier_});
+Team::Team(int n_threads, std::vector<int> cores, Manner manner)
+    : barrier_(n_threads), cores_(std::move(cores)), apart_(manner == Manner::apart) {
+    for (int i = 0; i < n_threads; ++i)
+        members_.push_back({i, n_threads, &barrier_, manner != Manner::plain});
     try {
-        for (int i = apart ? 0 : 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+        for (int i = apart_ ? 0 : 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
     } catch (...) {  // the system's limit: those that started are joined
         stop();
         throw;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/word.h"
+#include "device/appointment.h"
 
 namespace strata {
 
@@ -48,6 +49,7 @@ struct Member {
     int index = 0;
     int count = 1;
     Barrier* barrier = nullptr;
+    bool courteous = false;  // makes way for those who are due
 
     /// This member's share [first, second) of `total` items, in units of `grain`.
     std::pair<int, int> share(int total, int grain = 1) const {
@@ -57,16 +59,24 @@ struct Member {
         };
         return {at(index), at(index + 1)};
     }
-    void meet() const { barrier->wait(); }
+    void meet() const {
+        if (courteous) Appointment::let_pass();
+        barrier->wait();
+    }
 };
 
 /// n threads that walk through one function together: the calling thread is member 0, the others wait for it.
 class Team {
   public:
-    /// `cores`: where the members are pinned (any of them), empty for anywhere. `apart`: the caller is no
-    /// member, it sleeps while they work, and on a busy core they make way for whoever has slept. Throws
-    /// std::system_error if the system refuses a thread.
-    Team(int n_threads, std::vector<int> cores, bool apart = false);
+    /// What a team is to threads that sleep until a given time.
+    enum class Manner : uint8_t {
+        plain,      // nothing: nobody does so
+        courteous,  // between operations it lets those pass who are due
+        apart,      // the same; and its caller is one of them: no member, it sleeps while they work
+    };
+    /// `cores`: where the members are pinned (any of them), empty for anywhere. Throws std::system_error if
+    /// the system refuses a thread.
+    Team(int n_threads, std::vector<int> cores, Manner manner = Manner::plain);
     ~Team();
     /// Runs `job` on all members (always the same thread for the same member); returns when all are done. The
     /// job does not throw.
