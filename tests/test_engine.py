@@ -251,8 +251,7 @@ def test_a_cancel_in_the_middle_of_a_prompt() -> None:
         session = engine.session()
         session.start(list(range(4000)), max_tokens=5)
         session.cancel()
-        while session.running:
-            session.wait(1)
+        session.to_the_end()
         assert session.finish == "cancel"
         assert session.read() == []
         assert session.position < 4000

@@ -39,8 +39,7 @@ def test_windows_commits_and_fates(stages: int, chain_ahead: bool, overlap: bool
                 engine.events()
                 session = engine.session()
                 session.start(PROMPT, max_tokens=TOKENS, replay=text)
-                while session.running:
-                    session.wait(1.0)
+                session.to_the_end()
                 assert session.tokens == PROMPT + text
                 recording = recorded(engine.events())
                 assert broken_rules(recording.windows, max(1, windows) - 1, overlap) == [], settings

@@ -156,8 +156,7 @@ def test_what_can_not_apply_is_known_before_the_engine_says_so(
             asked = {"pipeline_windows": windows, "overlap": overlap, "draft": draft}
             engine.set_switches(asked)
             session.start([1, 2, 3], max_tokens=3)
-            while session.running:
-                session.wait(1.0)
+            session.to_the_end()
             told = as_they_can_be(asked, stages, engine.pipeline_max, engine.has_draft_layer)
             assert told == {name: engine.switches.in_force()[name] for name in asked}, asked
     assert as_they_can_be({}, 1, 0, False) == {}

@@ -152,8 +152,19 @@ class Session:
         return self._native.read()
 
     def wait(self, timeout_s: float) -> bool:
-        """Until there are tokens to read or the request has ended; False after `timeout_s`."""
+        """Until there are tokens to read or the request has ended; False after `timeout_s`.
+
+        Tokens that stay unread end every wait at once: who calls it in a loop reads in the loop.
+        """
         return self._native.wait(timeout_s)
+
+    def to_the_end(self) -> list[int]:
+        """Wait until the request has ended; the tokens that were not read before."""
+        tokens: list[int] = []
+        while self.running:
+            self.wait(1.0)
+            tokens += self.read()
+        return tokens + self.read()
 
     def cancel(self) -> None:
         """End the request at its next verdict."""
@@ -198,10 +209,7 @@ class Session:
         switches.draft, switches.rate = "none", 0.0
         try:
             self.start(tokens, **request)
-            text: list[int] = []
-            while self.running:
-                self.wait(1.0)
-            text += self.read()
+            text = self.to_the_end()
         finally:
             switches.draft, switches.rate = draft, rate
             self._native = self._engine.native.session()
@@ -239,8 +247,7 @@ class Session:
         finally:
             if self.running:
                 self.cancel()
-                while self.running:
-                    self.wait(1.0)
+                self.to_the_end()
         if self.finish == "error":
             raise StrataError(self.error)
 

@@ -273,11 +273,42 @@ def test_replayed_drafts_are_known_behind_wrong_ones_too() -> None:
 
 def test_times_by_rows_and_of_the_very_window() -> None:
     costs = read_costs(TEXT, passages(TEXT), 2)
-    assert costs is not None and costs.by_rows == [{1: 1e-5, 3: 1e-5}] * 2
+    assert costs is not None and costs.by_rows == [{3: 1e-5}] * 2, "the first window tells of itself alone"
+    assert costs.of_window(0, 1) == [1e-5, 1e-5]
     sloped = replace(costs, by_rows=[{1: 2.0, 4: 5.0}, {3: 4.0}], own={})
     assert [sloped.run(0, rows) for rows in (1, 2, 4, 8)] == [2, 3, 5, 9]
     assert [sloped.run(1, rows) for rows in (1, 3, 8)] == [4, 4, 4]
     assert costs.of_window(4, 3) == [1e-5, 1e-5]
+
+
+def test_a_verdict_that_leaves_more_rows_takes_longer_to_catch_up_on() -> None:
+    def step(start: int, ns: int, rows: int, token: int = 7, output: int = 0) -> Events:
+        return make(Kind.draft_step, start, ns, 9, DRAFT_LANE, rows=rows, a=output, b=token)
+
+    def slope(*steps: Events) -> float:
+        events = np.concatenate([TEXT, *steps])
+        costs = read_costs(events, passages(events), 2)
+        assert costs is not None
+        return costs.catch_up_per_row
+
+    passes = [step(130, 10, 1), step(230, 16, 3), step(330, 13, 2)]
+    assert slope(*passes) == pytest.approx(3e-6)
+    assert slope(*passes, step(350, 90, 8, token=-1), step(450, 90, 1, output=1)) == pytest.approx(3e-6), (
+        "a pass without an output and a step of the chain are none"
+    )
+    assert slope(step(130, 10, 2), step(230, 12, 2)) == 0
+    assert slope(step(130, 10, 1), step(230, 5, 3)) == 0, "less for more rows is chance"
+    assert slope() == 0
+
+
+def test_shorter_drafts_leave_fewer_rows_to_catch_up_on() -> None:
+    what_if = WhatIf(TEXT, 2, Setting(draft_max=2))
+    what_if.costs = replace(what_if.costs, catch_up=1.0, catch_up_per_row=0.2)
+    assert what_if.emitted_per_window == pytest.approx(7 / 4)
+    assert what_if._rig(Setting(draft_max=2), 7 / 4).catch_up == pytest.approx(1.0)
+    assert what_if._rig(Setting(draft_max=1), 7 / 5).catch_up == pytest.approx(1.0 - 0.2 * (7 / 4 - 7 / 5))
+    what_if.costs = replace(what_if.costs, catch_up=0.01)
+    assert what_if._rig(Setting(draft_max=1), 1.0).catch_up == 0
 
 
 def test_what_can_not_be_predicted_is_said() -> None:
@@ -295,8 +326,7 @@ def test_a_real_run_predicts_the_windows_of_another() -> None:
         engine.events()
         session = engine.session()
         session.start([1, 2, 3], max_tokens=60, replay=text)
-        while session.running:
-            session.wait(1.0)
+        session.to_the_end()
         setting = Setting.of(engine.switches.in_force())
         return last_text(engine.events()), session.stats(), setting
 

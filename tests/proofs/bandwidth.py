@@ -36,9 +36,7 @@ def run_ms(engine: Engine, rows: int, replay: list[int]) -> list[float]:
     engine.events()
     session = engine.session()
     session.start(PROMPT, TOKENS, replay=replay)
-    while session.running:
-        session.wait(1)
-        session.read()  # what is unread would end every wait at once: a busy loop beside the engine
+    session.to_the_end()
     events = engine.events()
     runs = events[(events["kind"] == Kind.run) & (events["b"] == 0) & (events["rows"] == rows)]
     return (runs["dur_ns"] / 1e6).tolist()

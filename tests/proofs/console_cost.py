@@ -33,8 +33,7 @@ with Engine.open(stages=int(sys.argv[2]), events=False) as engine:
     for n, prompt in enumerate(PROMPTS[: int(sys.argv[1])]):
         session = engine.session()
         session.start(engine.tokens_of(prompt), 256, _sampling(PLEASANT, n), engine.end_tokens)
-        while session.running:
-            session.wait(1.0)
+        session.to_the_end()
         stats = session.stats()
         print(f"pipeline: windows {stats['windows']}, ms fresh {stats['window_ns'] / stats['windows'] / 1e6}")
 """

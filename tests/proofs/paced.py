@@ -68,9 +68,7 @@ def decode(engine: Engine, prompt: list[int], text: list[int]) -> dict[str, Any]
     session = engine.session()
     engine.pace_kept(anew=True)
     session.start(prompt, len(text), replay=text)
-    while session.running:
-        session.wait(1.0)
-        session.read()
+    session.to_the_end()
     if session.tokens != prompt + text:
         raise SystemExit(f"another text than plain decoding gives ({session.finish} {session.error})")
     return rates(session.stats()) | {"pace": pace_lines(engine.pace_kept())}
@@ -163,8 +161,7 @@ def prompt_rates(engine: Engine) -> dict[bool, float]:
         engine.switches.overlap = first % 2 == 1
         session = engine.session()
         session.start([first + 5, *(i % 97 + 5 for i in range(1200))], 1)
-        while session.running:
-            session.wait(1.0)
+        session.to_the_end()
         found[first % 2 == 1].append(rates(session.stats())["prefill_tokens_per_s"])
     return {overlap: median(rates) for overlap, rates in found.items()}
 

@@ -108,8 +108,7 @@ def farthest(ours: list[Window], theirs: list[Window]) -> Off:
 def decode(engine: Engine, text: list[int], switches: Switches) -> Arm:
     session = engine.session()
     session.start(text[:1], max_tokens=len(text) - 1, replay=text[1:])
-    while session.running:
-        session.wait(1.0)
+    session.to_the_end()
     if session.tokens != text:
         raise SystemExit(f"another text, with {switches}")
     return compare(len(engine.stages), switches, recorded(engine.events()))

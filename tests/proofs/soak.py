@@ -87,9 +87,7 @@ def main() -> int:
             expected = plain.session()
             if text:
                 expected.start(tokens, max_tokens=len(text), sampling=sampling, end_tokens=plain.end_tokens)
-                while expected.running:
-                    expected.wait(1)
-                    expected.read()
+                expected.to_the_end()
                 same = expected.tokens[len(tokens) :] == text
                 same_state = expected.fingerprint()["layers"] == state["layers"]
                 if not (same and same_state):

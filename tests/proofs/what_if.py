@@ -99,8 +99,7 @@ def run(
     engine.events()
     prefer_the_host()
     session.start(prompt, replay=replay, **request)
-    while session.running:
-        session.wait(1.0)
+    session.to_the_end()
     in_force = Setting.of(engine.switches.in_force(), allocated=engine.pipeline_max)
     return last_text(engine.events()), in_force, session.stats(), session.tokens
 

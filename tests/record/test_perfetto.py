@@ -170,8 +170,7 @@ def test_a_real_run_of_guesses(ui: Perfetto, tmp_path: Path) -> None:
         replay = session.record_plain(prompt, max_tokens=120)
         engine.events()
         session.start(prompt, max_tokens=120, replay=replay)
-        while session.running:
-            session.wait(1.0)
+        session.to_the_end()
         events, stats = engine.events(), session.stats()
         write_trace(tmp_path / "guesses.json.gz", events, trace_meta(engine))
     guesses = stats["guesses"]

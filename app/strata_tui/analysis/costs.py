@@ -35,6 +35,7 @@ class Costs:
     verdict: float
     draft: float  # from one output of the chain to the next
     catch_up: float  # from the verdict to the chain's first output
+    catch_up_per_row: float  # more of it for each row more that the verdict left to catch up on
     launch: float  # from the last draft (or verdict) to the start on stage 0
     commit: float
     undo: float
@@ -87,7 +88,8 @@ def read_costs(
     by_stage = zip(starts.T, _matrix([w.end_ns for w in verified], n_stages).T, strict=True)
     alone = np.stack([_alone_ms(crowds, s, *times) for s, times in enumerate(by_stage)], axis=1).tolist()
     own = {(w.position, w.rows): ms for w, ms in zip(verified, alone, strict=True)}
-    by_rows = _by_rows(own, n_stages)
+    # The first window of a text finds caches cold: it tells of itself alone.
+    by_rows = _by_rows(dict(list(own.items())[1:]) or own, n_stages)
     undone = _lasted(events, Kind.undo)
     commit = _lasted(events, Kind.commit)
     return Costs(
@@ -99,6 +101,7 @@ def read_costs(
         verdict=_mean_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
         draft=_mean(_outputs(crowds, steps)),
         catch_up=_mean_ms(_first_outputs(steps, chains)),
+        catch_up_per_row=_catch_up_per_row(events, crowds),
         launch=_mean_ms(_launches(events, after, ends)),
         commit=_mean_ms(commit),
         undo=_mean_ms(undone if len(undone) else commit),
@@ -174,6 +177,17 @@ def _outputs(crowds: Crowds, steps: Sequence[tuple[int, int, int]]) -> Floats:
     start, end, step = np.array(steps, np.int64).reshape(-1, 3).T
     at_once = (step[1:] != 0) & (start[1:] - end[:-1] < AT_ONCE_NS)
     return _alone_ms(crowds, DRAFT_LANE, end[:-1][at_once], end[1:][at_once])
+
+
+def _catch_up_per_row(events: Events, crowds: Crowds) -> float:
+    """The slope of the passes that give a chain's first output; 0 where all are of as many rows."""
+    firsts = events[(events["kind"] == Kind.draft_step) & (events["a"] == 0) & (events["b"] >= 0)]
+    rows = firsts["rows"].astype(float)
+    if not rows.size or np.ptp(rows) == 0:
+        return 0.0
+    start = firsts["start_ns"].astype(np.int64)
+    ms = _alone_ms(crowds, DRAFT_LANE, start, start + firsts["dur_ns"].astype(np.int64))
+    return max(0.0, float(np.polyfit(rows, ms, 1)[0]))
 
 
 def _first_outputs(

@@ -126,8 +126,9 @@ class WhatIf:
         self.costs: Costs = costs
         self.tape: Tape = read_tape(events, windows)
         self.hand_offs = [*hand_offs, *[None] * n_stages][1:n_stages]
-        own = self._played(recorded)
         n_verified = sum(window.verified for window in windows)
+        self.emitted_per_window = self.tape.tokens / n_verified
+        own = self._played(recorded)
         took = actual_ns(windows, events, n_stages) / 1e6 / n_verified
         # The schedule of the recording itself, modelled, over what it took. What is left is not in the model:
         # other work on the machine, which every setting would meet alike; in a crowd, when which program gets
@@ -197,7 +198,8 @@ class WhatIf:
             )
             guessed = right
             position += accepted + 1
-        rig, switches = self._rig(setting), self._switches(setting, tape)
+        rig = self._rig(setting, tape.tokens / len(verdicts))
+        switches = self._switches(setting, tape)
         windows, steps = play(rig, switches, timed)
         crowded = self._crowded_cores(setting)
         for _ in range(ROUNDS if crowded else 0):
@@ -247,14 +249,17 @@ class WhatIf:
             run = [*(self.costs.run(stage, 2 * rows) for stage in range(self.n_stages - 1)), run[-1]]
         return [sum(run) / len(run)] * len(run) if setting.balanced else run
 
-    def _rig(self, setting: Setting) -> Rig:
+    def _rig(self, setting: Setting, emitted_per_window: float) -> Rig:
         costs, rows = self.costs, setting.draft_max + 1
         return Rig(
             run=self._run(setting, -1, rows, guessed=True),
             handoff=self._hand_off(setting),
             verdict=costs.verdict,
             draft=costs.draft,
-            catch_up=costs.catch_up,
+            catch_up=max(
+                0.0,
+                costs.catch_up + costs.catch_up_per_row * (emitted_per_window - self.emitted_per_window),
+            ),
             commit=costs.commit,
             undo=costs.undo,
             launch=costs.launch,

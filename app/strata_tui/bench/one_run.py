@@ -127,8 +127,7 @@ def run_once(
     finally:  # Ctrl-C
         if session.running:
             session.cancel()
-            while session.running:
-                session.wait(0.5)
+            session.to_the_end()
     if session.finish == "error":
         raise StrataError(session.error)
     programs, overruns = (now - then for now, then in zip(_paced(engine), (programs, overruns), strict=True))

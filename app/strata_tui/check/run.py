@@ -165,8 +165,7 @@ class Check:
         finally:
             if session.running:
                 session.cancel()
-                while session.running:
-                    session.wait(0.5)
+                session.to_the_end()
         events.append(engine.events())
         emitted = session.tokens[len(tokens) :]
         if session.finish == "error":
