@@ -97,15 +97,9 @@ bool pin_thread(const std::vector<int>& cores) {
 #endif
 }
 
-void sleep_exactly() {
-#ifdef __linux__
-    prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds
-#endif
-}
-
 void wake_promptly() {
-    sleep_exactly();
 #ifdef __linux__
+    prctl(PR_SET_TIMERSLACK, 1UL);                     // nanoseconds
     if (sched_getscheduler(0) != SCHED_OTHER) return;  // chrt: as its user wants it
     // sched_setattr(2), which C libraries have only lately. A slice of 0.1 ms, the shortest, lets a thread
     // that wakes go before one that computes; systems before Linux 6.12 ignore it, and nothing hangs on it.

@@ -14,9 +14,8 @@ std::map<int, std::vector<int>> numa_nodes();
 std::string cpu_model();
 /// Pins the calling thread. False where the system can't or refuses.
 bool pin_thread(const std::vector<int>& cores);
-/// The calling thread's timed sleeps end in time: Linux adds 50 us otherwise.
-void sleep_exactly();
-/// The same, and where cores are short it goes before threads that have computed for a while.
+/// The calling thread goes on as soon as what it waits for is there, as near as the system can: timed sleeps
+/// end in time (Linux adds 50 us otherwise), and it goes before threads that have computed for a while.
 void wake_promptly();
 /// Where cores are short, the calling thread has less of them than others have.
 void make_way();

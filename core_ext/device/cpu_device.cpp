@@ -28,14 +28,8 @@ CpuDevice::CpuDevice(const CpuSpec& spec, int lane, Word& done)
                       apart                  ? Team::Manner::apart
                       : spec.pace.emulated() ? Team::Manner::courteous
                                              : Team::Manner::plain);
-        worker_ = std::thread([this, &spec, apart] {
+        worker_ = std::thread([this, &spec] {
             pinned_ = pin_thread(spec.cores);
-            if (has_clock() && !apart) {
-                sleep_exactly();
-                make_way();
-            } else if (pace_) {
-                wake_promptly();
-            }
             started_.count_down();
             serve();
         });
@@ -61,6 +55,7 @@ Ticket CpuDevice::submit(Program& program) {
 }
 
 void CpuDevice::serve() {
+    if (pace_) wake_promptly();
     for (Ticket next = 1;; ++next) {
         while (!submitted_.wait_ge(next, WAIT_BOUND_NS)) {
         }
