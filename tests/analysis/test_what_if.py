@@ -273,12 +273,23 @@ def test_replayed_drafts_are_known_behind_wrong_ones_too() -> None:
 
 def test_times_by_rows_and_of_the_very_window() -> None:
     costs = read_costs(TEXT, passages(TEXT), 2)
-    assert costs is not None and costs.by_rows == [{3: 1e-5}] * 2, "the first window tells of itself alone"
-    assert costs.of_window(0, 1) == [1e-5, 1e-5]
+    assert costs is not None and costs.by_rows == [{1: 1e-5, 3: 1e-5}] * 2
     sloped = replace(costs, by_rows=[{1: 2.0, 4: 5.0}, {3: 4.0}], own={})
     assert [sloped.run(0, rows) for rows in (1, 2, 4, 8)] == [2, 3, 5, 9]
     assert [sloped.run(1, rows) for rows in (1, 3, 8)] == [4, 4, 4]
     assert costs.of_window(4, 3) == [1e-5, 1e-5]
+
+
+def test_a_cold_first_window_tells_of_itself_where_others_tell_more() -> None:
+    def by_rows(text: Events) -> list[dict[int, float]]:
+        cold = text.copy()
+        cold["dur_ns"][(cold["kind"] == Kind.run) & (cold["window"] == 1)] = 15
+        costs = read_costs(cold, passages(cold), 2)
+        assert costs is not None and costs.of_window(0, 1) == [1.5e-5] * 2
+        return costs.by_rows
+
+    assert by_rows(TEXT) == [{1: 1.5e-5, 3: 1e-5}] * 2, "better than nothing"
+    assert by_rows(np.concatenate([TEXT, window(5, 7, [8], 1, 400)])) == [{2: 1e-5, 3: 1e-5}] * 2
 
 
 def test_a_verdict_that_leaves_more_rows_takes_longer_to_catch_up_on() -> None:

@@ -88,8 +88,7 @@ def read_costs(
     by_stage = zip(starts.T, _matrix([w.end_ns for w in verified], n_stages).T, strict=True)
     alone = np.stack([_alone_ms(crowds, s, *times) for s, times in enumerate(by_stage)], axis=1).tolist()
     own = {(w.position, w.rows): ms for w, ms in zip(verified, alone, strict=True)}
-    # The first window of a text finds caches cold: it tells of itself alone.
-    by_rows = _by_rows(dict(list(own.items())[1:]) or own, n_stages)
+    by_rows = _by_rows(own, n_stages)
     undone = _lasted(events, Kind.undo)
     commit = _lasted(events, Kind.commit)
     return Costs(
@@ -115,6 +114,10 @@ def _matrix(times: Sequence[Sequence[int]], n_stages: int) -> Ints:
 
 
 def _by_rows(own: dict[tuple[int, int], list[float]], n_stages: int) -> list[dict[int, float]]:
+    """The first window of a text finds caches cold: where others are of several lengths, it tells nothing."""
+    others = dict(list(own.items())[1:])
+    if len({rows for _, rows in others}) > 1:
+        own = others
     rows, ms = np.array([rows for _, rows in own]), np.array(list(own.values()))
     means = {n: np.mean(ms[rows == n], axis=0).tolist() for n in dict.fromkeys(rows.tolist())}
     return [{n: of_stages[stage] for n, of_stages in means.items()} for stage in range(n_stages)]

@@ -120,9 +120,14 @@ class Words(LineWidget):
     def __init__(self, aligned: Aligned) -> None:
         super().__init__()
         self._aligned = aligned
+        self._token = 0
         self._lines: list[TextLine] = []
 
+    def on_resize(self) -> None:
+        self.show(self._token)
+
     def show(self, token: int) -> None:
+        self._token = token
         lines = self._about(token)
         marked = next((n for n, line in enumerate(lines) if any(style == "here" for _, style in line)), 0)
         self._lines = lines[max(0, min(marked - 1, len(lines) - self.size.height)) :]
