@@ -176,21 +176,8 @@ def test_programs_run_side_by_side_as_far_as_their_teams_have_cores() -> None:
     assert anywhere(1, 1, 1, 1, cores=2) == (SharedCores((0, 1, 2, 3, DRAFT_LANE), 2),)
     assert anywhere(2, 3, cores=16) == (SharedCores((0, 1, DRAFT_LANE), 5),)
     assert anywhere(8, cores=2) == (SharedCores((0, DRAFT_LANE), 1),)
+    assert anywhere(1, 1, cores=2) == (SharedCores((0, 1, DRAFT_LANE), 2),)
     assert anywhere(1, 1, cores=3) == (SharedCores((0, 1, DRAFT_LANE), 3),)
-
-
-def test_where_each_stage_has_a_core_the_draft_layer_is_beside_the_last() -> None:
-    def anywhere(*threads: int, cores: int, draft: bool = True) -> tuple[SharedCores, ...]:
-        return shared_cores([DeviceChoice(threads=n) for n in threads], range(cores), draft)
-
-    assert anywhere(1, 1, cores=2) == (SharedCores((0,), 1), SharedCores((1, DRAFT_LANE), 1))
-    assert anywhere(2, 2, 2, cores=6) == (
-        SharedCores((0,), 1),
-        SharedCores((1,), 1),
-        SharedCores((2, DRAFT_LANE), 1),
-    )
-    assert anywhere(1, 1, cores=2, draft=False) == (SharedCores((0, 1), 2),)
-    assert anywhere(1, 1, cores=1) == (SharedCores((0, 1, DRAFT_LANE), 1),)
 
 
 def test_pinned_stages_share_cores_with_those_that_overlap_them() -> None:
@@ -201,9 +188,5 @@ def test_pinned_stages_share_cores_with_those_that_overlap_them() -> None:
 
     assert pinned((0,), (1,)) == (SharedCores((0,), 1), SharedCores((1, DRAFT_LANE), 1))
     assert pinned((0,), (1,), draft=False) == (SharedCores((0,), 1), SharedCores((1,), 1))
-    assert pinned((0, 1), (2,), (1, 2)) == (
-        SharedCores((0,), 1),
-        SharedCores((1,), 1),
-        SharedCores((2, DRAFT_LANE), 1),
-    )
+    assert pinned((0, 1), (2,), (1, 2)) == (SharedCores((0, 1, 2, DRAFT_LANE), 3),)
     assert pinned((0,), ()) == (SharedCores((0, 1, DRAFT_LANE), 4),)

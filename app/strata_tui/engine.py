@@ -222,7 +222,9 @@ class Session:
         sampling: Sampling = GREEDY,
         ignore_eos: bool = False,
     ) -> Iterator[int]:
-        """Token ids as they come. Closing the iterator cancels the request.
+        """Token ids as they come.
+
+        Closing the iterator cancels the request; what it had not taken is in `tokens`.
 
         Raises:
             BadInput: see `start`.

@@ -143,27 +143,12 @@ def shared_cores(
             cores, sharers = cores | group[0], group[1] + sharers
         groups.append((cores, sharers))
     return tuple(
-        shared
-        for cores, sharers in groups
-        for shared in _settled(
-            tuple(sorted(lane for lane, _ in sharers)),
-            max(1, len(cores) // max(device.threads or 1 for _, device in sharers)),
+        SharedCores(
+            lanes=tuple(sorted(lane for lane, _ in sharers)),
+            at_once=max(1, len(cores) // max(device.threads or 1 for _, device in sharers)),
         )
+        for cores, sharers in groups
     )
-
-
-def _settled(lanes: tuple[int, ...], at_once: int) -> list[SharedCores]:
-    """Where every stage may have cores of its own but the draft layer may not, it is beside the last stage.
-
-    So it is where they are pinned. Where they move freely the system settles each on a core of its own, and
-    moves one that waits there only rarely, even to a core that is idle: a stage that finds the draft layer on
-    its core, or the other way round, shares it.
-    """
-    stages = [lane for lane in lanes if lane != DRAFT_LANE]
-    if at_once == 1 or len(stages) != at_once or DRAFT_LANE not in lanes:
-        return [SharedCores(lanes, at_once)]
-    alone = [SharedCores((stage,), 1) for stage in stages[:-1]]
-    return [*alone, SharedCores((stages[-1], DRAFT_LANE), 1)]
 
 
 def crowded(devices: Sequence[DeviceChoice], n_cores: int) -> list[str]:

@@ -1,5 +1,6 @@
 #include "device/appointment.h"
 
+#include <algorithm>
 #include <array>
 #include <thread>
 
@@ -31,6 +32,15 @@ bool Appointment::let_pass() noexcept {
         return true;
     }
     return false;
+}
+
+uint64_t Appointment::earliest_ns() noexcept {
+    uint64_t earliest = NONE;
+    for (const auto& place : places) {
+        const uint64_t at = place.load(std::memory_order_relaxed);
+        if (at != FREE) earliest = std::min(earliest, at);
+    }
+    return earliest == NONE ? 0 : earliest;
 }
 
 }  // namespace strata

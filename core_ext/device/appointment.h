@@ -8,8 +8,8 @@ namespace strata {
 /// The time at which a sleeping thread is to be back on a core, for all to see: cores are the whole process's.
 ///
 /// Such a thread runs for moments only, but in time; and on a core where another computes, Linux may let it
-/// wait for milliseconds, because it has just had its share. So those that compute look, between two
-/// operations, whether somebody is due, and let them pass.
+/// wait for milliseconds, because it has just had its share. So the teams of emulated devices look, between
+/// two operations, whether somebody is due, and let them pass. (Those of real ones don't: they owe nobody.)
 ///
 /// Relaxed: nothing hangs on when a time is seen.
 class Appointment {
@@ -25,6 +25,9 @@ class Appointment {
     /// The calling thread lets others onto its core for a moment, if an appointment has fallen due since it last
     /// did. True if so.
     static bool let_pass() noexcept;
+
+    /// Tests: the earliest that is made; 0 if none is.
+    static uint64_t earliest_ns() noexcept;
 
   private:
     static constexpr uint64_t FREE = 0, NONE = UINT64_MAX;

@@ -10,7 +10,7 @@ namespace strata {
 
 // A core that has slept for milliseconds is late to wake, a virtual one by hundreds of microseconds; one that
 // has slept a moment by tens. So the last moment but one is a short sleep, and the last is spun away: it is
-// small, since several stages share a core.
+// small, since several stages share a core. Who spins has its core, and no appointment.
 constexpr uint64_t NAP_NS = 300'000, SPIN_NS = 50'000;
 
 constexpr std::array<const char*, N_PROGRAM_KINDS> NAMES{"forward", "publish", "commit",   "undo",

@@ -70,7 +70,7 @@ class Team {
   public:
     /// What a team is to threads that sleep until a given time.
     enum class Manner : uint8_t {
-        plain,      // nothing: nobody does so
+        plain,      // nothing: a real device's
         courteous,  // between operations it lets those pass who are due
         apart,      // the same; and its caller is one of them: no member, it sleeps while they work
     };

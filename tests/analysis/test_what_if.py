@@ -169,6 +169,26 @@ def test_of_more_programs_than_cores_to_move_between_nothing_is_sure() -> None:
     assert not unsure(events_of(played(three, right), RIG, right), three, two_cores, three), "recorded so"
 
 
+def test_where_the_draft_layer_alone_has_no_core_it_is_beside_the_last_stage() -> None:
+    """Four programs that move between three cores are taken as if they were pinned."""
+    right = true_text(3)
+    serial = events_of(played(SERIAL, right), RIG, right)
+    step = make(Kind.draft_step, int(serial["start_ns"][-1]), 10, 1, DRAFT_LANE, rows=1, a=1, b=7)
+    drafted = np.sort(np.concatenate([serial, step]), order="start_ns")
+    two, three = (replace(SERIAL, pipeline_windows=n) for n in (2, 3))
+
+    def crowds(lanes: tuple[int, ...], at_once: int, setting: Setting) -> list[SharedCores]:
+        return WhatIf(drafted, 3, SERIAL, [SharedCores(lanes, at_once)])._crowded_cores(setting)
+
+    assert crowds(EVERY_LANE, 3, three) == [SharedCores((2, DRAFT_LANE), 1)]
+    assert not WhatIf(drafted, 3, SERIAL, [SharedCores(EVERY_LANE, 3)]).predict(three).unsure
+    assert crowds(EVERY_LANE, 3, two) == crowds(EVERY_LANE, 4, three) == [], "a core for each"
+    assert crowds(EVERY_LANE, 3, SERIAL) == []
+    assert crowds((0, 1, 2), 3, three) == []
+    for at_once in (1, 2):
+        assert crowds(EVERY_LANE, at_once, three) == [SharedCores(EVERY_LANE, at_once)]
+
+
 def test_a_pause_is_no_part_of_what_anything_costs() -> None:
     """One of a second, behind the tenth verdict."""
     right, second = true_text(3), 1_000_000_000
@@ -280,18 +300,6 @@ def test_times_by_rows_and_of_the_very_window() -> None:
     assert costs.of_window(4, 3) == [1e-5, 1e-5]
 
 
-def test_a_cold_first_window_tells_of_itself_where_others_tell_more() -> None:
-    def by_rows(text: Events) -> list[dict[int, float]]:
-        cold = text.copy()
-        cold["dur_ns"][(cold["kind"] == Kind.run) & (cold["window"] == 1)] = 15
-        costs = read_costs(cold, passages(cold), 2)
-        assert costs is not None and costs.of_window(0, 1) == [1.5e-5] * 2
-        return costs.by_rows
-
-    assert by_rows(TEXT) == [{1: 1.5e-5, 3: 1e-5}] * 2, "better than nothing"
-    assert by_rows(np.concatenate([TEXT, window(5, 7, [8], 1, 400)])) == [{2: 1e-5, 3: 1e-5}] * 2
-
-
 def test_a_verdict_that_leaves_more_rows_takes_longer_to_catch_up_on() -> None:
     def step(start: int, ns: int, rows: int, token: int = 7, output: int = 0) -> Events:
         return make(Kind.draft_step, start, ns, 9, DRAFT_LANE, rows=rows, a=output, b=token)
@@ -309,6 +317,7 @@ def test_a_verdict_that_leaves_more_rows_takes_longer_to_catch_up_on() -> None:
     )
     assert slope(step(130, 10, 2), step(230, 12, 2)) == 0
     assert slope(step(130, 10, 1), step(230, 5, 3)) == 0, "less for more rows is chance"
+    assert slope(step(10, 90, 1), step(130, 10, 4), step(230, 10, 4)) == 0, "the prompt's finds caches cold"
     assert slope() == 0
 
 

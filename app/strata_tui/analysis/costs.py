@@ -100,7 +100,7 @@ def read_costs(
         verdict=_mean_ms([w.verdict_ns - w.end_ns[-1] for w in verified]),
         draft=_mean(_outputs(crowds, steps)),
         catch_up=_mean_ms(_first_outputs(steps, chains)),
-        catch_up_per_row=_catch_up_per_row(events, crowds),
+        catch_up_per_row=_catch_up_per_row(events, crowds, verified[0].verdict_ns),
         launch=_mean_ms(_launches(events, after, ends)),
         commit=_mean_ms(commit),
         undo=_mean_ms(undone if len(undone) else commit),
@@ -114,10 +114,6 @@ def _matrix(times: Sequence[Sequence[int]], n_stages: int) -> Ints:
 
 
 def _by_rows(own: dict[tuple[int, int], list[float]], n_stages: int) -> list[dict[int, float]]:
-    """The first window of a text finds caches cold: where others are of several lengths, it tells nothing."""
-    others = dict(list(own.items())[1:])
-    if len({rows for _, rows in others}) > 1:
-        own = others
     rows, ms = np.array([rows for _, rows in own]), np.array(list(own.values()))
     means = {n: np.mean(ms[rows == n], axis=0).tolist() for n in dict.fromkeys(rows.tolist())}
     return [{n: of_stages[stage] for n, of_stages in means.items()} for stage in range(n_stages)]
@@ -182,9 +178,14 @@ def _outputs(crowds: Crowds, steps: Sequence[tuple[int, int, int]]) -> Floats:
     return _alone_ms(crowds, DRAFT_LANE, end[:-1][at_once], end[1:][at_once])
 
 
-def _catch_up_per_row(events: Events, crowds: Crowds) -> float:
-    """The slope of the passes that give a chain's first output; 0 where all are of as many rows."""
-    firsts = events[(events["kind"] == Kind.draft_step) & (events["a"] == 0) & (events["b"] >= 0)]
+def _catch_up_per_row(events: Events, crowds: Crowds, since_ns: int) -> float:
+    """The slope of the passes that give a chain's first output; 0 where all are of as many rows.
+
+    Args:
+        since_ns: the first verdict; the pass before it, over the prompt's rows, finds caches cold.
+    """
+    steps = events[(events["kind"] == Kind.draft_step) & (events["stage"] == DRAFT_LANE)]
+    firsts = steps[(steps["a"] == 0) & (steps["b"] >= 0) & (steps["start_ns"] >= since_ns)]
     rows = firsts["rows"].astype(float)
     if not rows.size or np.ptp(rows) == 0:
         return 0.0

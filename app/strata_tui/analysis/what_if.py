@@ -62,7 +62,7 @@ class Prediction:
     """Modelled, not measured: means over what had to be drawn.
 
     Attributes:
-        unsure: more programs at once than the cores that they move between, recorded one at a time: who would
+        unsure: more stages at once than the cores that they move between, recorded one at a time: who would
             wait for whom is the system's choice, and may cost what guesses gain.
     """
 
@@ -164,7 +164,7 @@ class WhatIf:
         if setting.pipeline_windows < 2:
             return []
         return [
-            cores
+            _settled(cores)
             for cores in self.shared
             for stages in [sum(lane != DRAFT_LANE for lane in cores.lanes)]
             for drafting in [self._drafting and DRAFT_LANE in cores.lanes]
@@ -324,6 +324,18 @@ class WhatIf:
         elif setting.overlap and not self.recorded.overlap:
             ms = ", ".join(f"{ms:.3f}" for ms in self.costs.overlapped_hand_off)
             yield f"overlapped hand-offs taken as the recorded ones less the host's part: {ms} ms"
+
+
+def _settled(cores: SharedCores) -> SharedCores:
+    """Where only the draft layer has no core left, it is taken as beside the last stage, pinned or not.
+
+    The system settles each program on a core and moves one that waits there only rarely, even to a core that
+    is idle: so three programs on two cores do as those that are pinned to them do (tests/proofs/what_if.py).
+    """
+    stages = [lane for lane in cores.lanes if lane != DRAFT_LANE]
+    if len(stages) != cores.at_once or DRAFT_LANE not in cores.lanes:
+        return cores
+    return SharedCores((stages[-1], DRAFT_LANE), 1)
 
 
 def _sharing(cores: SharedCores) -> str:

@@ -180,7 +180,5 @@ def prediction_line(model: Model) -> str:
         parts[-1] += f" (of what is in force it is {model.off:+.0%} off)"
     if model.unsure:
         keys = " ".join(KEYS[name] for name in model.unsure)
-        parts.append(
-            f"{keys}: not predicted, more programs at once than cores, and stages not pinned to them"
-        )
+        parts.append(f"{keys}: not predicted, more stages at once than cores, and not pinned to them")
     return "; ".join(parts)
